@@ -98,6 +98,9 @@ pub(super) struct Answer {
     /// Whether settings on functions and on instances were searched.
     #[serde(skip)]
     has_both_hosts: bool,
+    /// What keeps the first setting from training, where none can.
+    #[serde(skip)]
+    why_not: Option<String>,
     /// What is nearest, where nothing keeps the goal.
     nearest: Vec<Choice>,
     /// What would change the answer.
@@ -346,6 +349,7 @@ impl Answer {
             has_both_hosts: [Host::Function, Host::Instance]
                 .iter()
                 .all(|host| (searched.points.iter()).any(|point| searched.host(point) == *host)),
+            why_not: searched.why_not(),
             nearest: nearest.into_iter().filter_map(choice).collect(),
             break_evens,
             frontier: shown.into_iter().filter_map(choice).collect(),

@@ -221,7 +221,12 @@ fn infeasible(answer: &Answer) -> String {
         })
         .collect();
     if near.is_empty() {
-        return format!("Nothing can train this at all, let alone {}.", goal.text());
+        let why = answer.why_not.iter().map(|why| format!(" ({why})"));
+        let why: String = why.collect();
+        return format!(
+            "Nothing can train this at all{why}, let alone {}.",
+            goal.text()
+        );
     }
     let (within, near) = (goal.text(), near.join("; or "));
     format!("Nothing trains this {within}. Nearest: {near}.")

@@ -137,6 +137,51 @@ fn parts_that_are_too_short_for_a_system_are_made_longer() {
     assert_eq!(answer["answer"]["system"], "kubeml", "{answer:#}");
 }
 
+/// The question names its mini-batches where rows have several, and is searched as it is said.
+#[test]
+fn a_question_names_the_row_that_it_is_about() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, epochs: 1}
+  - {name: b, system: scatterreduce, epochs: 3, batch_size: 50}
+";
+    let forecast = planned(systems, within_two_hours(), &["aws-g4dn.xlarge"]);
+    says(
+        &forecast,
+        &[
+            "1,000 samples x 3 epochs",
+            ", mini-batches of 50 as in b, within 2 h",
+        ],
+    );
+    let answer = serde_json::to_value(&forecast).unwrap()["answer"].take();
+    assert_eq!(answer["answer"]["batches_per_worker"], 20, "{answer:#}");
+}
+
+/// Where nothing can train, the answer says why; a kind of host that was not searched is not
+/// called impossible.
+#[test]
+fn an_answer_says_why_nothing_can_train() {
+    let rows = ROWS.replace(
+        "activation_bytes_per_sample: 1.0e+6",
+        "activation_bytes_per_sample: 1.0e+12",
+    );
+    let systems = "systems: [ring]\n";
+    let forecast = planned_of(
+        &format!("{rows}{systems}"),
+        within_two_hours(),
+        &["aws-g4dn.xlarge"],
+    );
+    says(
+        &forecast,
+        &[
+            "Nothing can train this at all (",
+            "MB",
+            "let alone within 2 h",
+        ],
+    );
+    let said = forecast.sentences().join(" ");
+    assert!(!said.contains("No setting on"), "{said}");
+}
+
 /// An instance that is kept boots once: more runs fit into a month than with a boot each.
 #[test]
 fn a_kept_instance_boots_once() {
