@@ -22,9 +22,17 @@ const NAME: &str = "one-instance-alone";
 pub(super) fn rows(experiment: &Experiment) -> Result<Vec<Row>> {
     let settings = settings(experiment);
     let several = settings.len() > 1;
+    let by_epochs = (settings.iter()).any(|(row, _)| row.job.epochs != settings[0].0.job.epochs);
     let mut rows = Vec::with_capacity(settings.len());
     for (row, samples) in settings {
-        let document = document(&experiment.document, row, samples, several)?;
+        let mut name = NAME.to_owned();
+        if several {
+            name += &format!("-{}-b{}", row.job.model, row.job.batch_size);
+        }
+        if by_epochs {
+            name += &format!("-e{}", row.job.epochs);
+        }
+        let document = document(&experiment.document, row, samples, &name)?;
         let options = Options {
             prices: experiment.prices.clone(),
             keeps_impossible: true,
@@ -60,12 +68,11 @@ pub(super) fn is_one_function(row: &Row) -> bool {
 fn settings(experiment: &Experiment) -> Vec<(&Row, usize)> {
     let mut settings: Vec<(&Row, usize)> = Vec::new();
     let own = || experiment.rows.iter().filter(|row| row.own_model.is_some());
-    let of = |row: &Row| (row.job.model.clone(), row.job.batch_size);
+    let of = |row: &Row| (row.job.model.clone(), row.job.batch_size, row.job.epochs);
     for row in own() {
         let samples = work::samples(&row.job);
         let mut known = settings.iter_mut();
-        let is_it = |known: &Row| of(known) == of(row) && known.job.epochs == row.job.epochs;
-        match known.find(|(known, _)| is_it(known)) {
+        match known.find(|(known, _)| of(known) == of(row)) {
             Some((_, most)) => *most = samples.max(*most),
             None => settings.push((row, samples)),
         }
@@ -75,7 +82,7 @@ fn settings(experiment: &Experiment) -> Vec<(&Row, usize)> {
 }
 
 /// Returns the experiment with this row alone.
-fn document(from: &Document, setting: &Row, samples: usize, several: bool) -> Result<Document> {
+fn document(from: &Document, setting: &Row, samples: usize, name: &str) -> Result<Document> {
     let (mut document, job) = (from.clone(), &setting.job);
     let fields = [
         "sweep",
@@ -87,11 +94,7 @@ fn document(from: &Document, setting: &Row, samples: usize, several: bool) -> Re
     for field in fields {
         document.root.remove(field);
     }
-    let mut name = NAME.to_owned();
-    if several {
-        name += &format!("-{}-b{}", job.model, job.batch_size);
-    }
-    let row = format!("[{{system: {SYSTEM}, name: {}}}]", quoted(&name));
+    let row = format!("[{{system: {SYSTEM}, name: {}}}]", quoted(name));
     let values = [
         ("systems", row),
         ("model", quoted(&job.model)),

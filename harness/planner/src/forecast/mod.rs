@@ -24,6 +24,9 @@ pub mod parallel;
 mod places;
 mod recorded;
 mod rows;
+#[cfg(test)]
+#[path = "tests/sentences.rs"]
+mod sentences;
 mod sweep;
 mod text;
 mod uncertainty;

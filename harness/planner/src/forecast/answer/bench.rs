@@ -255,11 +255,15 @@ impl Bench<'_> {
             faults: Vec::new(),
             jobs: point.row.jobs as u64,
         };
+        let part = cut(&point.row.job, span.batches, span.epochs);
+        if let Some(reason) = [&simulation.job, &part].into_iter().find_map(why_unusable) {
+            return Ok(Err(reason));
+        }
         // What is refused of the whole is refused of its parts.
         if let Some(limit) = refused(&simulation, package_mb())? {
             return Ok(Err(limit.to_string()));
         }
-        simulation.job = cut(&point.row.job, span.batches, span.epochs);
+        simulation.job = part;
         let simulated = self.simulated(point.site, &simulation, span.alike_above)?;
         let has_mb = self.memory_mb[point.site];
         let fitting = in_memory(&point.row, &simulation, simulated, has_mb);
@@ -394,6 +398,13 @@ fn timeout_s(row: &Row, profile: &Profile<f64>) -> f64 {
     let longest_s = profile.function.timeout_s_limit;
     let own_s = Some(row.timeout_s).filter(|own| *own < LAMBDA_LONGEST_S);
     own_s.map_or(longest_s, |own| longest_s.min(own as f64))
+}
+
+/// Returns why a system does not take a job, one with too little data for its workers, say; none if
+/// it does.
+pub(super) fn why_unusable(job: &Job) -> Option<String> {
+    let bound = find(&job.system)?.bind(job);
+    bound.err().map(|error| error.to_string())
 }
 
 /// Returns the machines of a row on instances.

@@ -3,7 +3,7 @@
 use epochcost_platform::sim::CLASSES_ABOVE;
 use epochcost_systems::{FanOut, Job, find};
 
-use super::bench::{ALIKE_ABOVE, Bench, Figures, Found, Point};
+use super::bench::{ALIKE_ABOVE, Bench, Figures, Found, Point, cut, why_unusable};
 use super::bounds;
 use super::part::{Growing, Lengths, Part, SHORT, Span};
 use crate::error::Result;
@@ -27,13 +27,22 @@ fn simulated_share(job: &Job) -> f64 {
     ((FEW_EPOCHS + MANY_EPOCHS) as f64 / job.epochs as f64).min(1.0)
 }
 
+/// Returns the lengths, doubled until the system takes so short a training, or the whole is no longer.
+fn usable(job: &Job, lengths: Lengths) -> Lengths {
+    let is_part = job.batches_per_worker > lengths.many;
+    if is_part && why_unusable(&cut(job, lengths.few, 1)).is_some() {
+        return usable(job, lengths.doubled());
+    }
+    lengths
+}
+
 impl Bench<'_> {
     /// Returns the lengths of short simulations in which as many functions run at once as in the
     /// whole; none where rounds divide an epoch, which shorter epochs would change.
     pub(super) fn lengths(&self, point: &Point) -> Option<Lengths> {
         let job = &point.row.job;
         let Some(fan_out) = self.fan_out(point) else {
-            return Some(SHORT);
+            return Some(usable(job, SHORT));
         };
         let bound = find(&job.system).and_then(|system| system.bind(job).ok());
         if bound.is_none_or(|bound| bound.rounds() > 1) {
@@ -86,6 +95,7 @@ impl Bench<'_> {
     /// and while what is carried on is less than the point's bound.
     pub(super) fn carried(&self, point: &Point, draw: Draw, lengths: Lengths) -> Result<Found> {
         let job = &point.row.job;
+        let lengths = usable(job, lengths);
         let (batches, epochs) = (job.batches_per_worker, job.epochs);
         let is_short = batches <= lengths.many;
         if is_short && epochs == 1 && job.workers <= ALIKE_ABOVE {

@@ -67,7 +67,7 @@ pub(super) fn break_evens(
 /// Returns the runs per month from which on an instance that is kept costs no more than
 /// functions that are paid by the run.
 fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Option<BreakEven> {
-    let (run, kept) = (functions.price, instances.price);
+    let run = functions.price;
     let point = &searched.points[instances.index];
     let site = searched.site(point);
     let is_one = super::alone::is_one_machine(&point.row);
@@ -75,7 +75,10 @@ fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Opti
     let machines = if is_one { 1.0 } else { workers };
     let month_usd = MONTH_H * machines * site.hourly_usd(searched.bench.prices)?;
     let at = month_usd / run.usd;
-    let most = MONTH_H * 3600.0 / kept.seconds;
+    // An instance that is kept boots once; both at their stated values.
+    let boot_s = searched.bench.stated(point).0.instance.boot_s;
+    let stated_s = searched.figures(instances.index)?.price.seconds;
+    let most = MONTH_H * 3600.0 / (stated_s - boot_s).max(f64::MIN_POSITIVE);
     // More runs than fit into the month would need another instance.
     let text = if at > most {
         format!(

@@ -95,6 +95,12 @@ pub(super) struct Answer {
     /// The best on functions, and the best on instances.
     functions: Option<Choice>,
     instances: Option<Choice>,
+    /// Whether settings on functions and on instances were searched.
+    #[serde(skip)]
+    has_both_hosts: bool,
+    /// What keeps the first setting from training, where none can.
+    #[serde(skip)]
+    why_not: Option<String>,
     /// What is nearest, where nothing keeps the goal.
     nearest: Vec<Choice>,
     /// What would change the answer.
@@ -305,7 +311,7 @@ impl Answer {
         let [plain, functions, instances] = [0, 1, 2].map(|place| {
             let takes = |point: &Point| kinds[place].takes(searched, point);
             let is_it = |index: &usize| takes(&searched.points[*index]);
-            let own = best.filter(is_it);
+            let own = best.or(likeliest).filter(is_it);
             own.or_else(|| searched.chosen(goal, &fitting, takes))
                 .or(of_kinds[place])
         });
@@ -340,6 +346,10 @@ impl Answer {
             plain: plain.and_then(choice),
             functions,
             instances,
+            has_both_hosts: [Host::Function, Host::Instance]
+                .iter()
+                .all(|host| (searched.points.iter()).any(|point| searched.host(point) == *host)),
+            why_not: searched.why_not(),
             nearest: nearest.into_iter().filter_map(choice).collect(),
             break_evens,
             frontier: shown.into_iter().filter_map(choice).collect(),

@@ -8,6 +8,7 @@ use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Machines, find, systems};
 
 use super::bench::Point;
+use super::question;
 use crate::error::{Error, Result};
 use crate::forecast::alone::{self, is_alone};
 use crate::forecast::estimate::has_functions;
@@ -43,7 +44,8 @@ pub(crate) fn points(experiment: &Experiment, sites: &[Site]) -> Result<Vec<Poin
 /// and fidelity that the data allow.
 fn rows(experiment: &Experiment) -> Result<Vec<Row>> {
     let models = work::models(experiment);
-    let Some(first) = experiment.rows.first().filter(|_| models.len() == 1) else {
+    let asked = question::asked(&experiment.rows);
+    let Some(first) = asked.filter(|_| models.len() == 1) else {
         return Err(Error::Usage {
             problem: format!(
                 "an answer is about one model, and the rows train {}",

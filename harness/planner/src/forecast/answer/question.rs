@@ -70,9 +70,27 @@ impl Question {
             steps_per_epoch: own_steps(&experiment.rows),
             text: {
                 let (name, within) = (&experiment.name, goal.text());
-                format!("Question: train {name}, {amount}, {within}.")
+                let batch = mini_batches(&experiment.rows);
+                format!("Question: train {name}, {amount}{batch}, {within}.")
             },
         }
+    }
+}
+
+/// Returns the row whose epochs and mini-batches are searched for: the first with the epochs of the
+/// row that trains the most samples.
+pub(super) fn asked(rows: &[Row]) -> Option<&Row> {
+    let most = rows.iter().max_by_key(|row| samples(row))?;
+    rows.iter().find(|row| row.job.epochs == most.job.epochs)
+}
+
+/// Returns the samples of a mini-batch, and of which row; nothing where all rows have the same
+/// ones and the same epochs.
+fn mini_batches(rows: &[Row]) -> String {
+    let of = |row: &Row| (row.job.batch_size, row.job.epochs);
+    match asked(rows).filter(|asked| rows.iter().any(|row| of(row) != of(asked))) {
+        Some(row) => format!(", mini-batches of {} as in {}", row.job.batch_size, row.id),
+        None => String::new(),
     }
 }
 

@@ -79,6 +79,18 @@ impl<'a> Searched<'a> {
         !matches!(self.found[index], Some(Err(_)))
     }
 
+    /// Returns the first setting that is impossible, in words, and why.
+    pub(super) fn why_not(&self) -> Option<String> {
+        let mut found = self.points.iter().zip(&self.found);
+        found.find_map(|(point, found)| {
+            let why = found.as_ref()?.as_ref().err()?;
+            Some(format!(
+                "{}: {why}",
+                text::describe(point, self.site(point))
+            ))
+        })
+    }
+
     /// Returns the figures of every point that was simulated, and the bounds of the others.
     pub(super) fn hopes(&self) -> Vec<Option<Price>> {
         let known = |(index, found): (usize, &Option<Found>)| match found {

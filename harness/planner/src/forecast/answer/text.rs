@@ -136,8 +136,20 @@ pub(super) fn sentences(answer: &Answer) -> Vec<String> {
             instances.what,
             evens.join("; ")
         ),
-        _ => "Nothing on the other kind of host is possible, so that nothing is compared with it."
-            .to_owned(),
+        (None, None) => String::new(),
+        (functions, _) => {
+            let other = if functions.is_some() {
+                "instances"
+            } else {
+                "functions"
+            };
+            let why = if answer.has_both_hosts {
+                "is possible"
+            } else {
+                "was searched"
+            };
+            format!("No setting on {other} {why}, so that nothing is compared with them.")
+        }
     });
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
@@ -165,10 +177,16 @@ fn first(answer: &Answer) -> String {
             }
             text
         }
-        (None, Some(choice)) => format!(
-            "No setting keeps {within} in 95 % of the draws. The likeliest is {}",
-            said(choice)
-        ),
+        (None, Some(choice)) => {
+            let fewer = match &answer.fewer_steps {
+                Some(_) => " with the experiment's optimizer steps",
+                None => "",
+            };
+            format!(
+                "No setting{fewer} keeps {within} in 95 % of the draws. The likeliest is {}",
+                said(choice)
+            )
+        }
         (None, None) => infeasible(answer),
     }
 }
@@ -203,7 +221,12 @@ fn infeasible(answer: &Answer) -> String {
         })
         .collect();
     if near.is_empty() {
-        return format!("Nothing can train this at all, let alone {}.", goal.text());
+        let why = answer.why_not.iter().map(|why| format!(" ({why})"));
+        let why: String = why.collect();
+        return format!(
+            "Nothing can train this at all{why}, let alone {}.",
+            goal.text()
+        );
     }
     let (within, near) = (goal.text(), near.join("; or "));
     format!("Nothing trains this {within}. Nearest: {near}.")
@@ -230,12 +253,18 @@ fn alternatives(answer: &Answer) -> String {
     };
     let mut parts: Vec<String> = Vec::new();
     parts.extend(said("the runner-up", &answer.runner_up));
+    let named = [&answer.likeliest, &answer.runner_up];
     if same(&answer.plain, &answer.answer) {
         parts.push("one GPU alone is the answer itself".to_owned());
-    } else if !same(&answer.plain, &answer.runner_up) {
+    } else if !named.iter().any(|other| same(&answer.plain, other)) {
         parts.extend(said("the plain alternative", &answer.plain));
     }
-    let named = [&answer.answer, &answer.runner_up, &answer.plain];
+    let named = [
+        &answer.answer,
+        &answer.likeliest,
+        &answer.runner_up,
+        &answer.plain,
+    ];
     if !named.iter().any(|other| same(&answer.functions, other)) {
         parts.extend(said("the best on functions", &answer.functions));
     }

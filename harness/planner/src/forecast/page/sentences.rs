@@ -125,7 +125,7 @@ impl Forecast {
                 }));
             }
             Some(plain) => text.push_str(&format!(
-                "; one instance alone costs {} times as much ({}) and takes {}",
+                "; one instance alone costs {} times as much ({}) and takes {}{basis}",
                 number(plain.usd / best.usd),
                 usd(plain.usd),
                 seconds(plain.seconds)
@@ -180,7 +180,8 @@ impl Forecast {
         ))
     }
 
-    /// Returns how many rows are possible, and what keeps the first of the others from it.
+    /// Returns how many rows are possible, and what keeps the first of the others from it; further
+    /// reasons are counted.
     fn possible(&self) -> String {
         let all = self.rows.len();
         let rows = self.rows.iter();
@@ -188,14 +189,18 @@ impl Forecast {
         let Some((row, why)) = others.next() else {
             return format!("All {all} rows are possible.");
         };
-        let more = others.count();
-        let named = match more {
+        let (same, other): (Vec<_>, Vec<_>) = others.partition(|(_, reason)| *reason == why);
+        let named = match same.len() {
             0 => row.name.clone(),
             more => format!("{} and {more} more", row.name),
         };
         let why = why.trim_end_matches('.');
-        let verb = if more == 0 { "is" } else { "are" };
-        let count = more + 1;
-        format!("Of {all} rows {count} {verb} not possible ({named}: {why}).")
+        let rest = match other.len() {
+            0 => String::new(),
+            rest => format!("; {rest} for reasons given below"),
+        };
+        let count = 1 + same.len() + other.len();
+        let verb = if count == 1 { "is" } else { "are" };
+        format!("Of {all} rows {count} {verb} not possible ({named}: {why}{rest}).")
     }
 }

@@ -1,0 +1,220 @@
+//! What plans say, of whole experiment files.
+
+use epochcost_spec::ui::Output;
+
+use super::*;
+
+const ROWS: &str = "\
+schema: 1
+name: said
+platform: sim
+simulation: {profile: aws-us-east-1-2024, compute: []}
+dataset: {samples: 1000, test: 0, bytes_per_sample: 1000}
+models:
+  - {name: m, parameters: 1000000, flops_per_sample: 1.0e+8, activation_bytes_per_sample: 1.0e+6,
+     cpu_flops_per_s: 1.0e+10, gpu_flops_per_s: 1.0e+12}
+model: m
+batch_size: 100
+workers: 2
+epochs: 1
+";
+
+/// Returns the plan of `ROWS` and `more`.
+fn planned(more: &str, goal: Option<Goal>, places: &[&str]) -> Forecast {
+    planned_of(&format!("{ROWS}{more}"), goal, places)
+}
+
+fn planned_of(text: &str, goal: Option<Goal>, places: &[&str]) -> Forecast {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("said.yaml");
+    std::fs::write(&file, text).unwrap();
+    let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+    let request = Request {
+        experiment: &file,
+        set: &[],
+        sweep: &[],
+        work: None,
+        goal,
+        places: &places,
+        any_steps: false,
+        with_rows: false,
+        profile: None,
+        compute: &[],
+        account: CostModel::Full,
+        cheapest_memory: false,
+        limits: None,
+        sampling: None,
+        platform: None,
+        trials: None,
+        prices: None,
+    };
+    let quiet = Output {
+        json: true,
+        verbosity: -1,
+        wide: false,
+    };
+    forecast(&request, quiet).unwrap()
+}
+
+#[track_caller]
+fn says(forecast: &Forecast, words: &[&str]) {
+    let said = forecast.sentences().join(" ");
+    for word in words {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+/// Rows with unlike numbers of samples are compared per 1,000 of them, one instance alone, too.
+#[test]
+fn the_time_of_one_instance_alone_has_the_unit_of_the_others() {
+    let systems = "systems: [{system: scatterreduce, epochs: 1}, {system: ring, epochs: 2}]\n";
+    let forecast = planned(systems, None, &[]);
+    assert!(forecast.frontier_by_sample);
+    let said = forecast.sentences().join(" ");
+    let (_, alone) = said.split_once("one instance alone costs").unwrap();
+    let (clause, _) = alone.split_once(". ").unwrap();
+    assert!(
+        clause.contains("and takes") && clause.contains(" s per 1,000 samples"),
+        "{said}"
+    );
+}
+
+/// A reason is said of the rows that it keeps from their end, and further ones are counted.
+#[test]
+fn a_reason_is_of_the_rows_that_have_it() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, workers: 20}
+  - {name: b, system: scatterreduce, workers: 20, memory_mb: 3008}
+  - {name: c, system: scatterreduce, workers: 30}
+  - {name: d, system: scatterreduce}
+";
+    let forecast = planned(systems, None, &[]);
+    says(
+        &forecast,
+        &[
+            "Of 5 rows 3 are not possible (",
+            " and 1 more: cannot be run",
+        ],
+    );
+    says(&forecast, &["; 1 for reasons given below)."]);
+}
+
+/// Added rows that differ in their epochs alone have names of their own.
+#[test]
+fn every_row_of_one_instance_alone_has_its_own_name() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, epochs: 1}
+  - {name: b, system: scatterreduce, epochs: 3}
+  - {name: c, system: mirrored, workers: 1, epochs: 2}
+";
+    let forecast = planned(systems, None, &[]);
+    let ids: Vec<&str> = forecast.rows.iter().map(|row| row.id.as_str()).collect();
+    let alone = [
+        "one-instance-alone-m-b100-e1",
+        "one-instance-alone-m-b100-e3",
+    ];
+    assert_eq!(ids, [&["a", "b", "c"][..], &alone].concat());
+}
+
+fn within_two_hours() -> Option<Goal> {
+    Goal::parse(Some("2h"), None).unwrap()
+}
+
+/// A few mini-batches of KubeML are too few documents for its functions, and the whole is not: it
+/// is carried on from longer parts.
+#[test]
+fn parts_that_are_too_short_for_a_system_are_made_longer() {
+    let systems = "batch_size: 8\nsystems: [kubeml]\n";
+    let rows = ROWS
+        .replace("batch_size: 100\n", "")
+        .replace("samples: 1000", "samples: 20000");
+    let forecast = planned_of(
+        &format!("{rows}{systems}"),
+        within_two_hours(),
+        &["lambda-arm"],
+    );
+    let answer = serde_json::to_value(&forecast).unwrap()["answer"].take();
+    assert_eq!(answer["answer"]["system"], "kubeml", "{answer:#}");
+}
+
+/// The question names its mini-batches where rows have several, and is searched as it is said.
+#[test]
+fn a_question_names_the_row_that_it_is_about() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, epochs: 1}
+  - {name: b, system: scatterreduce, epochs: 3, batch_size: 50}
+";
+    let forecast = planned(systems, within_two_hours(), &["aws-g4dn.xlarge"]);
+    says(
+        &forecast,
+        &[
+            "1,000 samples x 3 epochs",
+            ", mini-batches of 50 as in b, within 2 h",
+        ],
+    );
+    let answer = serde_json::to_value(&forecast).unwrap()["answer"].take();
+    assert_eq!(answer["answer"]["batches_per_worker"], 20, "{answer:#}");
+}
+
+/// Where nothing can train, the answer says why; a kind of host that was not searched is not
+/// called impossible.
+#[test]
+fn an_answer_says_why_nothing_can_train() {
+    let rows = ROWS.replace(
+        "activation_bytes_per_sample: 1.0e+6",
+        "activation_bytes_per_sample: 1.0e+12",
+    );
+    let systems = "systems: [ring]\n";
+    let forecast = planned_of(
+        &format!("{rows}{systems}"),
+        within_two_hours(),
+        &["aws-g4dn.xlarge"],
+    );
+    says(
+        &forecast,
+        &[
+            "Nothing can train this at all (",
+            "MB",
+            "let alone within 2 h",
+        ],
+    );
+    let said = forecast.sentences().join(" ");
+    assert!(!said.contains("No setting on"), "{said}");
+}
+
+/// An instance that is kept boots once: more runs fit into a month than with a boot each.
+#[test]
+fn a_kept_instance_boots_once() {
+    let places = ["lambda-arm", "aws-g4dn.xlarge"];
+    let forecast = planned("systems: [scatterreduce]\n", within_two_hours(), &places);
+    says(&forecast, &["if an instance ran all month"]);
+}
+
+/// Where no setting keeps the goal in enough draws, the likeliest stands for its host, and settings
+/// of fewer optimizer steps that keep it are not denied.
+#[test]
+fn the_likeliest_stands_for_its_host() {
+    let answer = |goal| {
+        let forecast = planned("systems: [scatterreduce]\n", goal, &["lambda-arm"]);
+        serde_json::to_value(forecast).unwrap()["answer"].take()
+    };
+    let wide = answer(within_two_hours());
+    let steps = |one: &serde_json::Value| one["steps_per_epoch"].as_u64().unwrap();
+    let own = steps(&wide["question"]);
+    let settings = wide["frontier"].as_array().unwrap().iter();
+    let seconds = (settings.filter(|one| steps(one) >= own))
+        .map(|one| one["seconds"].as_f64().unwrap())
+        .fold(f64::INFINITY, f64::min);
+    let deadline = format!("{}s", seconds * 1.001);
+    let answer = answer(Goal::parse(Some(&deadline), None).unwrap());
+    assert!(answer["answer"].is_null(), "{answer:#}");
+    assert_eq!(answer["functions"]["what"], answer["likeliest"]["what"]);
+    let said = answer["sentences"][1].as_str().unwrap();
+    let denies = said.starts_with("No setting keeps");
+    assert_eq!(denies, answer["fewer_steps"].is_null(), "{said}");
+    let other = "No setting on instances was searched, so that";
+    assert!(
+        answer["sentences"].to_string().contains(other),
+        "{answer:#}"
+    );
+}
