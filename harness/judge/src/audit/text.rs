@@ -180,8 +180,9 @@ fn summary(findings: &[Finding]) -> Vec<String> {
     for (cite, own) in &papers {
         sentences.extend(conclusions(cite, own));
     }
+    let checked = |own: &[&Finding]| origins(own).iter().sum::<usize>();
     let of_paper = |(cite, own): &(&str, Vec<&Finding>)| {
-        format!("{} of {} in {cite}", differs(own), own.len())
+        format!("{} of {} in {cite}", differs(own), checked(own))
     };
     let of_papers: Vec<String> = papers.iter().map(of_paper).collect();
     let all: Vec<&Finding> = findings.iter().collect();
@@ -189,9 +190,10 @@ fn summary(findings: &[Finding]) -> Vec<String> {
         [(cite, _)] => (format!(" of {cite}"), String::new()),
         _ => (String::new(), format!(": {}", of_papers.join(", "))),
     };
-    let (count, off) = (all.len(), differs(&all));
+    let (count, off) = (checked(&all), differs(&all));
     sentences.push(format!(
-        "Of {count} figures{of}, {off} do not follow from what the paper and its authors give{each}."
+        "Of {count} checked figures{of}, {off} do not follow from what the paper and its authors \
+         give{each}."
     ));
     for (cite, own) in &papers {
         let [printed, data] = origins(own);
