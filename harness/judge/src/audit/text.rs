@@ -266,7 +266,8 @@ fn fallen(findings: &[Finding]) -> Vec<String> {
     contradicted(&all).iter().map(Sentence::text).collect()
 }
 
-/// Returns the equality whose sides are furthest apart, of those that hold in no reading.
+/// Returns the equality whose sides are furthest apart, of the sentences that are contradicted in
+/// every reading; ranks, tables and sentences with another reading are not among them.
 fn furthest(findings: &[&Finding]) -> Option<String> {
     let is_equality = |one: &&&Finding| {
         let mut compared = one.compared.iter();
@@ -279,7 +280,10 @@ fn furthest(findings: &[&Finding]) -> Option<String> {
     let off = off.filter_map(|one| Some((one, one.distance()?)));
     let (most, _) = off.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let place = [&*most.cite, &most.place, &most.says, &most.row].join(", ");
-    Some(format!("Furthest off: {place}: {}.", comparisons(most)))
+    Some(format!(
+        "Furthest off among equalities of sentences that every reading contradicts: {place}: {}.",
+        comparisons(most)
+    ))
 }
 
 /// Returns the findings as plain text, a block for each sentence: what differs in full, the rest in

@@ -406,6 +406,13 @@ fn figures_that_do_not_follow_are_counted_by_paper_where_there_are_several() {
     holds(&two, &[&format!("{said}: ")]);
 }
 
+/// Tables and inequalities are further off, and are not what is compared.
+#[test]
+fn what_is_furthest_off_says_of_what() {
+    let said = "Furthest off among equalities of sentences that every reading contradicts: Barrak";
+    holds(flat(&text("p2p")), &[said]);
+}
+
 /// What cannot be checked was once counted among the figures of which some do not follow.
 #[test]
 fn figures_that_cannot_be_checked_are_not_among_those_that_follow() {
