@@ -10,7 +10,7 @@ use epochcost_spec::cost::Bill;
 use epochcost_spec::format;
 
 use super::charts::{Labelled, STAGES};
-use super::table::{Cell, Column, Line, Table};
+use super::table::{Cell, Column, Line, NOT_RUN, Table};
 use super::tables::mean_items;
 
 /// Text of a loss that is not a finite number.
@@ -113,7 +113,7 @@ fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> 
             (None, 0) => "",
             (None, _) => "failed",
         },
-        instead: instead.map_or(String::new(), |why| format!("∅ {why}")),
+        instead: instead.map_or(String::new(), |why| format!("{NOT_RUN}{why}")),
         ..line(labelled, cells)
     }
 }

@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use super::markdown_cell;
 
+/// Beginning of what stands in place of the cells of a row that was not run.
+pub const NOT_RUN: &str = "∅ ";
+
 /// A table of a page, or alone.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {

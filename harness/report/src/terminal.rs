@@ -106,7 +106,10 @@ pub fn terminal_overview(overview: &Overview) -> String {
             let of_kind: Vec<String> = of_kind.collect();
             if !of_kind.is_empty() {
                 let origin = origin.as_str();
-                text.push_str(&format!("\n{origin}, {name}: {}", of_kind.join(", ")));
+                text.push_str(&format!(
+                    "\n{origin}, verdicts on {name}: {}",
+                    of_kind.join(", ")
+                ));
             }
         }
     }

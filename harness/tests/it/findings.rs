@@ -1,4 +1,6 @@
 //! Checks and findings: formulas over the rows of an experiment, by the program itself.
+use std::fs;
+
 use serde_json::Value;
 
 use crate::support::{Scene, items};
@@ -55,6 +57,18 @@ fn checks_and_findings_are_judged_row_by_row() {
             ["AllReduce sends less", &allreduce, "holds"],
         ]
     );
+}
+
+/// No compute profile knows the model on a GPU: the row is marked, and its cost decides no finding.
+#[test]
+fn a_finding_compares_no_cost_of_a_cpu_in_a_gpus_place() {
+    let finding = "findings:\n  - {says: it costs less, formula: \"cost_full_usd[allreduce] < 1000 * cost_full_usd[gpu_baseline]\"}\n";
+    let scene = scene(finding);
+    let verdict = |code| run(&scene, code)["verdicts"][0]["verdict"].clone();
+    assert_eq!(verdict(0), "holds");
+    scene.edit("item.yaml", "[stated-flops]", "[epochcost-vcpu]");
+    fs::remove_dir_all(scene.file("out")).unwrap();
+    assert_eq!(verdict(3), "open");
 }
 
 /// Every system has its own memory: nobody is left out for it. What else differs is to be named.

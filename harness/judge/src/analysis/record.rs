@@ -12,12 +12,20 @@ use super::items::{ItemOverview, JudgedClaim};
 pub struct RecordComparison {
     /// Number of claims of papers with a recorded verdict and one of this reproduction.
     pub compared: usize,
+    /// Number of claims of papers that were judged and are not compared: their items were not run
+    /// whole, on the platform itself.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_compared: usize,
     /// Those with another verdict than recorded.
     pub different: Vec<Difference>,
     /// Claims without a recorded verdict: `ITEM: CLAIM`.
     pub new: Vec<String>,
     /// Claims with a recorded verdict that no experiment makes: `ITEM: CLAIM`.
     pub lost: Vec<String>,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A claim with two verdicts.
@@ -37,11 +45,15 @@ impl RecordComparison {
     /// Compares the items that were run whole, and those that are gone.
     pub(super) fn of(items: &[ItemOverview]) -> Self {
         let mut comparison = Self::default();
-        for item in items.iter().filter(|item| item.is_told()) {
+        let of_paper = |claim: &&JudgedClaim| claim.verdict.kind.is_of_paper();
+        let (told, others): (Vec<_>, Vec<_>) = items.iter().partition(|item| item.is_told());
+        let run = others.into_iter().filter(|item| item.run.is_some());
+        let run = run.flat_map(|item| &item.claims);
+        comparison.not_compared = run.filter(of_paper).count();
+        for item in told {
             for lost in &item.lost {
                 comparison.lost.push(format!("{}: {}", item.id, lost.claim));
             }
-            let of_paper = |claim: &&JudgedClaim| claim.verdict.kind.is_of_paper();
             for claim in item.claims.iter().filter(of_paper) {
                 let verdict = &claim.verdict;
                 let Some(recorded) = verdict.expect else {
@@ -78,6 +90,12 @@ impl RecordComparison {
             if count > 0 {
                 text.push_str(&format!(", {count} {what}"));
             }
+        }
+        if self.not_compared > 0 {
+            let count = self.not_compared;
+            text.push_str(&format!(
+                "; {count} of items that were not run whole are not compared"
+            ));
         }
         text.push('.');
         text

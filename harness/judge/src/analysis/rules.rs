@@ -25,6 +25,8 @@ pub struct Circumstances {
     pub fits: Vec<Fit>,
     /// Whether one of the rows was trained with one seed only.
     pub is_one_seed: bool,
+    /// A row that stands for a GPU and was computed on a CPU, if others were not.
+    pub on_cpu: Option<String>,
 }
 
 /// A number of a simulation that was fitted to published figures.
@@ -102,6 +104,14 @@ pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Op
     }
     if at.rehearsed && claim.kind != ClaimKind::Check {
         return Some("a rehearsal, which says nothing of the platform".to_owned());
+    }
+    if let Some(row) = at.on_cpu.as_ref().filter(|_| has(Metric::is_timed))
+        && claim.kind != ClaimKind::Check
+    {
+        return Some(format!(
+            "{row} was computed on a CPU in place of its GPU: its seconds and dollars are compared \
+             with none"
+        ));
     }
     if let Some(dataset) = at.generated.as_ref().filter(|_| is_of_paper)
         && has(Metric::is_learned)
@@ -243,6 +253,20 @@ mod tests {
         };
         assert_eq!(verdict(true), VerdictKind::Open);
         assert_eq!(verdict(false), VerdictKind::Holds);
+    }
+
+    /// Such a finding once held, whatever a GPU would have taken.
+    #[test]
+    fn seconds_of_a_cpu_in_a_gpus_place_are_compared_with_none() {
+        let at = Circumstances {
+            on_cpu: Some("gpu".into()),
+            ..Circumstances::default()
+        };
+        let of = |metric, kind| decided(kind, &[(metric, None); 2], &at).0;
+        assert_eq!(of(Metric::CostFullUsd, ClaimKind::Own), VerdictKind::Open);
+        assert_eq!(of(Metric::Gets, ClaimKind::Own), VerdictKind::Holds);
+        let check = of(Metric::SecondsPerEpoch, ClaimKind::Check);
+        assert_eq!(check, VerdictKind::Holds);
     }
 
     /// What a stage gets of a processor is decided by whatever else it computes.

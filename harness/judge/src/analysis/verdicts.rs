@@ -13,6 +13,7 @@ use super::causes::Effect;
 use super::evidence::{self, Figure};
 use super::rules::{Circumstances, decide, incomparable};
 use super::summary::Verdict;
+use super::work::is_cpu_for_gpu;
 
 /// The rows of a run, as the claims see them.
 pub(super) struct Judge<'a> {
@@ -108,6 +109,8 @@ impl Judge<'_> {
         let record = self.simulation();
         let datasets = rows.iter().map(|row| &row.planned.row.job.data.dataset);
         let mut datasets = datasets.filter(|dataset| self.generated(dataset));
+        let on_cpu = rows.iter().find(|row| is_cpu_for_gpu(row));
+        let others = rows.iter().find(|row| !is_cpu_for_gpu(row));
         Circumstances {
             rehearsed: self.manifest.rehearsed,
             is_one_seed: rows.iter().any(|row| row.succeeded().count() == 1),
@@ -115,6 +118,7 @@ impl Judge<'_> {
             machine: self.one_machine(),
             simulated: record.is_some(),
             fits: record.map_or_else(Vec::new, |record| basis::fits(rows, record)),
+            on_cpu: others.and(on_cpu).map(|row| row.planned.row.id.clone()),
         }
     }
 

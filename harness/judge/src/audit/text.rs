@@ -180,8 +180,9 @@ fn summary(findings: &[Finding]) -> Vec<String> {
     for (cite, own) in &papers {
         sentences.extend(conclusions(cite, own));
     }
+    let checked = |own: &[&Finding]| origins(own).iter().sum::<usize>();
     let of_paper = |(cite, own): &(&str, Vec<&Finding>)| {
-        format!("{} of {} in {cite}", differs(own), own.len())
+        format!("{} of {} in {cite}", differs(own), checked(own))
     };
     let of_papers: Vec<String> = papers.iter().map(of_paper).collect();
     let all: Vec<&Finding> = findings.iter().collect();
@@ -189,9 +190,10 @@ fn summary(findings: &[Finding]) -> Vec<String> {
         [(cite, _)] => (format!(" of {cite}"), String::new()),
         _ => (String::new(), format!(": {}", of_papers.join(", "))),
     };
-    let (count, off) = (all.len(), differs(&all));
+    let (count, off) = (checked(&all), differs(&all));
     sentences.push(format!(
-        "Of {count} figures{of}, {off} do not follow from what the paper and its authors give{each}."
+        "Of {count} checked figures{of}, {off} do not follow from what the paper and its authors \
+         give{each}."
     ));
     for (cite, own) in &papers {
         let [printed, data] = origins(own);
@@ -264,7 +266,8 @@ fn fallen(findings: &[Finding]) -> Vec<String> {
     contradicted(&all).iter().map(Sentence::text).collect()
 }
 
-/// Returns the equality whose sides are furthest apart, of those that hold in no reading.
+/// Returns the equality whose sides are furthest apart, of the sentences that are contradicted in
+/// every reading; ranks, tables and sentences with another reading are not among them.
 fn furthest(findings: &[&Finding]) -> Option<String> {
     let is_equality = |one: &&&Finding| {
         let mut compared = one.compared.iter();
@@ -277,7 +280,10 @@ fn furthest(findings: &[&Finding]) -> Option<String> {
     let off = off.filter_map(|one| Some((one, one.distance()?)));
     let (most, _) = off.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let place = [&*most.cite, &most.place, &most.says, &most.row].join(", ");
-    Some(format!("Furthest off: {place}: {}.", comparisons(most)))
+    Some(format!(
+        "Furthest off among equalities of sentences that every reading contradicts: {place}: {}.",
+        comparisons(most)
+    ))
 }
 
 /// Returns the findings as plain text, a block for each sentence: what differs in full, the rest in

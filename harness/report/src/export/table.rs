@@ -3,7 +3,7 @@
 use epochcost_judge::analysis::names::{MARKS, legend};
 use epochcost_spec::ui::visible;
 
-use crate::table::{Class, Column, Line, Table};
+use crate::table::{Class, Column, Line, NOT_RUN, Table};
 
 /// Rows of a table that floats; more go over several pages.
 const MOST_FLOATING: usize = 30;
@@ -50,17 +50,16 @@ impl Table {
     }
 
     /// Returns it as CSV: every digit of the figures, nothing where one is unknown. Units stand in
-    /// the names of columns, and what marks mean in a column of their own.
+    /// the names of columns, and what marks mean, words behind a figure and the reason for which a
+    /// row was not run in a column of their own.
     pub(crate) fn csv(&self) -> String {
         let row = |cells: Vec<String>| cells.join(",") + "\n";
-        let is_marked = !self.legend().is_empty();
+        let notes: Vec<String> = self.own_lines().map(|line| self.note(line)).collect();
+        let is_noted = notes.iter().any(|note| !note.is_empty());
         let heading = self.columns.iter().map(|column| quoted(&with_unit(column)));
-        let notes = is_marked.then(|| "note".to_owned());
-        let mut text = row(heading.chain(notes).collect());
-        for line in self.own_lines() {
-            let notes = legend(line.cells.iter().map(|cell| cell.text.as_str()));
-            let notes = notes.iter().map(|note| note.chars().skip(2).collect());
-            let notes = quoted(&notes.collect::<Vec<String>>().join(" "));
+        let of_notes = is_noted.then(|| "note".to_owned());
+        let mut text = row(heading.chain(of_notes).collect());
+        for (line, note) in self.own_lines().zip(notes) {
             let cells = self.columns.iter().zip(&line.cells).map(|(column, cell)| {
                 match (cell.exact.as_str(), column.is_figure() && cell.is_unknown()) {
                     (_, true) => String::new(),
@@ -68,9 +67,26 @@ impl Table {
                     (exact, false) => exact.to_owned(),
                 }
             });
-            text.push_str(&row(cells.chain(is_marked.then_some(notes)).collect()));
+            let note = is_noted.then(|| quoted(&note));
+            text.push_str(&row(cells.chain(note).collect()));
         }
         text
+    }
+
+    /// Returns what a line says beside its exact figures.
+    fn note(&self, line: &Line) -> String {
+        let marks = legend(line.cells.iter().map(|cell| cell.text.as_str())).into_iter();
+        let marks = marks.map(|mark| mark.chars().skip(2).collect::<String>());
+        let cells = self.columns.iter().zip(&line.cells);
+        let figures = cells.filter(|(column, cell)| column.is_figure() && !cell.exact.is_empty());
+        // As in "3, 1 failed".
+        let words = figures.filter_map(|(_, cell)| {
+            let behind = cell.text.strip_prefix(&cell.exact)?.strip_prefix(", ");
+            behind.map(|words| format!("{words}."))
+        });
+        let why = line.instead.strip_prefix(NOT_RUN);
+        let why = why.map(|why| format!("infeasible: {why}"));
+        words.chain(why).chain(marks).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns it as rows of text over several pages, without a caption.
@@ -267,6 +283,20 @@ mod tests {
     fn csv_has_every_digit_and_nothing_for_what_is_unknown() {
         let expected = "system,cost (USD),rest\n\"A, \"\"b\"\"_1\",0.3333333333333333,\n";
         assert_eq!(table().csv(), expected);
+    }
+
+    /// A failed row once had the trials of one that was done, and an infeasible one no word.
+    #[test]
+    fn csv_says_what_a_figure_does_not() {
+        let mut table = Table::new("c", &["system:", "trials"]);
+        let trials = |count: f64, text: &str| Cell::with(Some(count), text.to_owned());
+        table.row(vec![Cell::text("a"), trials(3.0, "3, 3 failed")]);
+        table.row(vec![Cell::text("b"), trials(0.0, "infeasible")]);
+        table.lines[1].instead = format!("{NOT_RUN}no size of memory");
+        table.row(vec![Cell::text("c"), trials(3.0, "3")]);
+        let expected =
+            "system,trials,note\na,3,3 failed.\nb,0,infeasible: no size of memory\nc,3,\n";
+        assert_eq!(table.csv(), expected);
     }
 
     #[test]

@@ -406,6 +406,38 @@ fn figures_that_do_not_follow_are_counted_by_paper_where_there_are_several() {
     holds(&two, &[&format!("{said}: ")]);
 }
 
+/// Tables and inequalities are further off, and are not what is compared.
+#[test]
+fn what_is_furthest_off_says_of_what() {
+    let said = "Furthest off among equalities of sentences that every reading contradicts: Barrak";
+    holds(flat(&text("p2p")), &[said]);
+}
+
+/// What cannot be checked was once counted among the figures of which some do not follow.
+#[test]
+fn figures_that_cannot_be_checked_are_not_among_those_that_follow() {
+    let counts = |arguments: &str| {
+        let all = audited(arguments);
+        let findings = items(&all, "findings");
+        let of = |outcome: &str| {
+            let is_its = |one: &&Value| one["outcome"] == outcome;
+            findings.iter().filter(is_its).count()
+        };
+        assert!(of("cannot_be_checked") > 0);
+        [of("differs"), of("differs") + of("agrees")]
+    };
+    let [off, checked] = counts("p2p");
+    let said = format!("Of {checked} checked figures of Barrak et al. 2023, {off} do not follow");
+    holds(flat(&text("p2p")), &[&said]);
+    let [all_off, all] = counts("");
+    let whole = flat(&text(""));
+    let said = format!("Of {all} checked figures, {all_off} do not follow");
+    holds(
+        &whole,
+        &[&said, &format!("{off} of {checked} in Barrak et al. 2023")],
+    );
+}
+
 #[test]
 fn a_sentence_and_its_readings_are_one_block() {
     let asked = "p2p --at V-B2 --word 'ratio of the'";

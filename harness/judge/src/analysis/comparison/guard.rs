@@ -38,13 +38,26 @@ pub(super) fn guard(
     after: (&RunDirectory, &Analysis),
 ) -> Guard {
     let runs = [before.0, after.0];
+    let settings = settings(before.1, after.1);
     Guard {
         timed: timed(runs),
         timed_rows: shaped(before.1, after.1),
         learned: learned(runs),
-        notes: notes(runs),
-        settings: settings(before.1, after.1),
+        notes: notes(runs).into_iter().chain(epochs(&settings)).collect(),
+        settings,
     }
+}
+
+/// Returns the note on rows of which one run trains more epochs.
+fn epochs(settings: &[(String, Vec<String>)]) -> Option<String> {
+    let is_it = |setting: &String| setting.starts_with("job.epochs: ");
+    let rows = settings.iter().filter(|(_, own)| own.iter().any(is_it));
+    let rows: Vec<&str> = rows.map(|(id, _)| id.as_str()).collect();
+    let rows = (!rows.is_empty()).then(|| rows.join(", "))?;
+    Some(format!(
+        "the epochs differ of {rows}: costs and counts are of whole trials, so that they compare \
+         unlike work"
+    ))
 }
 
 /// Returns why times are not of the same thing.
@@ -282,6 +295,15 @@ mod tests {
         let mut found = Vec::new();
         differences("", &before, &after, &mut found);
         assert_eq!(found, ["b.c: 2 -> 3", "b.e: null -> true"]);
+    }
+
+    /// Half of the training was once called cheaper, without a word.
+    #[test]
+    fn unlike_epochs_are_noted() {
+        let row = |setting: &str| vec![("a".to_owned(), vec![setting.to_owned()])];
+        let note = epochs(&row("job.epochs: 2 -> 1")).unwrap();
+        assert!(note.contains("differ of a: costs"), "{note}");
+        assert_eq!(epochs(&row("job.batch_size: 2 -> 1")), None);
     }
 
     fn machine() -> Machine {
