@@ -4,6 +4,7 @@ use epochcost_simulator::profile::{Client, ComputeOrigin, FittedTo, FunctionDevi
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
+use epochcost_spec::cost::Rates;
 use epochcost_spec::profiles::{self, misses};
 use epochcost_spec::rows::{OwnModel, Row, STATED_BY_EXPERIMENT, Simulation, device};
 
@@ -157,6 +158,17 @@ impl SimulationRecord {
             many => {
                 format!("{said} {many} constants are the experiment's own, and were not compared.")
             }
+        }
+    }
+
+    /// Returns how its platform charges workers.
+    pub fn rates(&self) -> Rates<'_> {
+        let path = "instance.minimum_billed_s";
+        let minimum = self.constants.iter().find(|known| known.path == path);
+        let own = Rates::default();
+        Rates {
+            function_price: self.function_price.as_deref(),
+            minimum_s: minimum.map_or(own.minimum_s, |known| known.value),
         }
     }
 
