@@ -18,7 +18,7 @@ pub use bill::{
     even_gb_months, full, paper,
 };
 pub use formula::{function_rate_usd, function_usd, instance_usd};
-pub use prices::{Book, ec2};
+pub use prices::{Book, ec2, stale};
 pub use prices::{Price, PriceBook, PriceBookError};
 pub use units::of as unit_of;
 

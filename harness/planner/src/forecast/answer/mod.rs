@@ -167,6 +167,9 @@ pub(super) fn answer(
     if !left_out.is_empty() {
         activity.say(format_args!("places left out: {}", left_out.join("; ")));
     }
+    for warning in places::stale(request.places, &sites) {
+        activity.say(format_args!("warning: {warning}"));
+    }
     let points = points::points(experiment, &sites)?;
     priced(&points, &sites, prices)?;
     let (count, places) = (points.len(), sites.len());
