@@ -182,7 +182,12 @@ pub(super) fn answer(
         searched.draws = Draws::new(sampling.seed);
     }
     let (question, effort) = (Question::of(experiment, goal), Effort::new(activity));
-    Answer::of(&mut searched, goal, question, request.any_steps, effort)
+    let mut answer = Answer::of(&mut searched, goal, question, request.any_steps, effort)?;
+    if request.prices.is_some() {
+        let own = answer.own_prices(&sites, prices);
+        answer.sentences.extend(own);
+    }
+    Ok(answer)
 }
 
 /// Refuses points that bills cannot be made of, before any is simulated.

@@ -564,6 +564,13 @@ fn what_is_shown_decides() {
         let mut searched = Searched::of(&bench, points.clone());
         let effort = Effort::new(&activity);
         let answer = Answer::of(&mut searched, goal, question, true, effort).unwrap();
+        // Prices that a given book does not replace are said, those of places that are shown.
+        let own = answer.own_prices(&world.sites, &world.prices).unwrap();
+        let priced = ["aws-g4dn.xlarge", "aws-g6.12xlarge", "modal-t4"];
+        for place in priced {
+            let is_shown = answer.shown().any(|choice| choice.place == place);
+            assert_eq!(own.contains(&format!(" at {place} (")), is_shown, "{own}");
+        }
         for choice in answer.shown() {
             let ranges = choice.seconds_range.zip(choice.usd_range);
             let medians = ranges.map(|(seconds, usd)| Price {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use epochcost_spec::cost::PriceBook;
 use epochcost_spec::format::{count, duration, megabytes, usd, wrapped};
 use epochcost_systems::{Fidelity, Host};
 
@@ -280,6 +281,28 @@ impl Answer {
         );
         let sentences = paragraph(&self.sentences);
         format!("{sentences}\n\n{frontier}\n{}", wrapped("", &legend))
+    }
+
+    /// Returns which prices are not those of a given price book, but of the places that are shown.
+    pub(super) fn own_prices(&self, sites: &[Site], book: &PriceBook) -> Option<String> {
+        let shown: BTreeSet<&str> = self.shown().map(|choice| &*choice.place).collect();
+        let shown = (sites.iter()).filter(|site| shown.contains(&*site.place.name));
+        let own = shown.flat_map(|site| {
+            let prices = site.place.prices.iter();
+            prices.map(|price| {
+                let (place, date) = (&site.place.name, &price.date);
+                format!("{} at {place} ({date})", price.dimension)
+            })
+        });
+        let own: Vec<String> = own.collect();
+        (!own.is_empty()).then(|| {
+            format!(
+                "Places keep their own prices, which the price book of {}, {}, does not replace: {}.",
+                book.region(),
+                book.date(),
+                own.join(", ")
+            )
+        })
     }
 
     /// Returns which prices were read, and which were assumed.
