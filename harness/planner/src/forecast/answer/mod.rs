@@ -39,7 +39,7 @@ use self::decide::{Decision, Depth, FEW, FIRST, Ground, MANY, decide};
 use self::even::BreakEven;
 use self::goal::Price;
 use self::question::Question;
-use self::ranges::{Chance, Draws};
+use self::ranges::{Chance, Draws, Impossible};
 use super::activity::Activity;
 use super::places::{self, Draw, Site};
 use super::uncertainty::Percentiles;
@@ -134,6 +134,9 @@ pub(super) struct Choice {
     usd_range: Option<Percentiles>,
     /// Draws that keep the goal; null if it was not drawn.
     chance: Option<Chance>,
+    /// Draws that make it impossible.
+    #[serde(skip)]
+    impossible: Option<Impossible>,
     /// Whether it keeps the goal and ties with the answer.
     is_tie: bool,
     /// Position among the points.
