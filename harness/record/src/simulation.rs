@@ -4,6 +4,7 @@ use epochcost_simulator::profile::{Client, ComputeOrigin, FittedTo, FunctionDevi
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
+use epochcost_spec::cost::{EC2_MINIMUM_S, Rates};
 use epochcost_spec::profiles::{self, misses};
 use epochcost_spec::rows::{OwnModel, Row, STATED_BY_EXPERIMENT, Simulation, device};
 
@@ -157,6 +158,25 @@ impl SimulationRecord {
             many => {
                 format!("{said} {many} constants are the experiment's own, and were not compared.")
             }
+        }
+    }
+
+    fn value(&self, path: &str) -> Option<f64> {
+        let constant = self.constants.iter().find(|known| known.path == path);
+        constant.map(|constant| constant.value)
+    }
+
+    /// Returns the vCPUs of every instance, whatever its type; none where workers share one host.
+    pub fn instance_vcpus(&self) -> Option<f64> {
+        self.value("instance.vcpus").filter(|_| !self.is_one_host())
+    }
+
+    /// Returns how its platform charges workers.
+    pub fn rates(&self) -> Rates<'_> {
+        let minimum_s = self.value("instance.minimum_billed_s");
+        Rates {
+            function_price: self.function_price.as_deref(),
+            minimum_s: minimum_s.unwrap_or(EC2_MINIMUM_S),
         }
     }
 

@@ -63,6 +63,10 @@ fn facts(record: &SimulationRecord) -> Vec<Fact> {
     facts.push(switch("functions compute on", is_cpu, devices));
     let price = record.function_price.clone();
     facts.extend(price.map(|price| Fact::new("functions are charged by", price)));
+    facts.extend(record.instance_vcpus().map(|vcpus| {
+        let value = format!("{} vCPUs each, whatever their type", format::number(vcpus));
+        Fact::new("instances", value)
+    }));
     // What the simulation leaves out or draws.
     let limits = ["switched off", "hold: what they refuse is infeasible"];
     facts.push(switch("limits of functions", record.limits, limits));

@@ -16,8 +16,9 @@ use epochcost_record::{
     DrawnFigure, PlannedRow, ResultsError, RowDraws, RunDirectory, TrialId, TrialRow, steps,
 };
 use epochcost_simulator::Recorded;
+use epochcost_simulator::profile::Profile;
 use epochcost_spec::claims::Claim;
-use epochcost_spec::cost::{Pace, PriceBook};
+use epochcost_spec::cost::{Pace, PriceBook, Rates};
 use epochcost_spec::metering::{Invocation, TrialOutcome};
 use epochcost_spec::rows::{TrialPlan, draw_seed};
 use epochcost_spec::ui::Output;
@@ -98,7 +99,7 @@ pub(super) async fn draw(
             seed: experiment.seed,
             draws,
             trains: simulation.real_compute,
-            function_price: simulation.profile.function_price.clone(),
+            profile: simulation.profile.values(),
             prices: directory.prices().clone(),
             pace: pace::of_run(directory.manifest()),
             planned,
@@ -144,7 +145,7 @@ struct RowTask {
     draws: u32,
     /// Whether the row's trials were trained.
     trains: bool,
-    function_price: Option<String>,
+    profile: Profile<f64>,
     prices: PriceBook,
     /// Pace at which polls are billed, if it is not that of the simulated services.
     pace: Option<Pace>,
@@ -301,9 +302,9 @@ impl RowTask {
         calls: Vec<Invocation>,
         steps: &[epochcost_systems::StepRecord],
     ) -> Result<TrialAnalysis, Error> {
-        let (row, price) = (&self.planned.row, self.function_price.as_deref());
+        let (row, rates) = (&self.planned.row, Rates::from(&self.profile));
         let (prices, pace) = (&self.prices, self.pace);
-        let analysis = TrialAnalysis::new(row, trial, calls, steps, prices, price, pace);
+        let analysis = TrialAnalysis::new(row, trial, calls, steps, prices, rates, pace);
         Ok(analysis?)
     }
 }

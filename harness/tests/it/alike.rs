@@ -5,6 +5,7 @@ use std::iter::repeat_n;
 use epochcost_judge::analysis::TrialAnalysis;
 use epochcost_record::{RunDirectory, TrialRow};
 use epochcost_spec::claims::Metric;
+use epochcost_spec::cost::Rates;
 use epochcost_spec::metering::Invocation;
 use epochcost_systems::{StepRecord, find};
 
@@ -65,7 +66,16 @@ fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
         let row = &planned.unwrap().row;
         let analyse = |trial: &TrialRow, calls: Vec<Invocation>, steps: &[StepRecord]| {
             let prices = run.prices();
-            TrialAnalysis::new(row, trial.clone(), calls, steps, prices, None, None).unwrap()
+            TrialAnalysis::new(
+                row,
+                trial.clone(),
+                calls,
+                steps,
+                prices,
+                Rates::default(),
+                None,
+            )
+            .unwrap()
         };
         let once = run.steps(&trial).unwrap();
         let calls = calls.iter().filter(|call| call.trial == trial.id);

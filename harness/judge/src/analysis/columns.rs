@@ -53,7 +53,8 @@ impl Columns {
         };
         let (cost_per_function, cost_per_worker) = match host {
             Host::Function => {
-                let usd = cost::function_usd(seconds, memory_mb, usage.function_price, prices)?;
+                let usd =
+                    cost::function_usd(seconds, memory_mb, usage.rates.function_price, prices)?;
                 (Some(usd), usd * batches)
             }
             Host::Instance => {
@@ -99,7 +100,7 @@ fn of_peers(
     let (job, account) = (&row.job, usage.paper_account);
     let of_batches = usage.invocations.iter().filter(|call| call.batch.is_some());
     let functions = of_batches.map(|call| call.alike).sum::<u64>() as f64 / machine_epochs(job);
-    let rate = cost::function_rate_usd(account, row.memory_mb, usage.function_price, prices)?;
+    let rate = cost::function_rate_usd(account, row.memory_mb, usage.rates.function_price, prices)?;
     let instance = cost::instance_usd(seconds, usage.instance_type, prices)?;
     let peer = rate * functions * seconds + instance;
     let of_functions = mean_batch_s(&usage.invocations);

@@ -42,6 +42,7 @@ use epochcost_record::{
     Manifest, PlannedRow, ResultsError, RowDraws, RunDirectory, SimulationRecord, TrialId, TrialRow,
 };
 use epochcost_spec::claims::{Estimate, Metric};
+use epochcost_spec::cost::Rates;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::metering::Invocation;
 use epochcost_systems::{Host, StageSeconds, find};
@@ -279,7 +280,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
     let simulation = run.manifest().simulation.as_ref();
     let is_sampled = simulation.is_some_and(|record| record.sample);
     let is_simulated = figures_of(&run.manifest().platform) == Figures::Simulated;
-    let function_price = simulation.and_then(|record| record.function_price.as_deref());
+    let rates = simulation.map_or_else(Rates::default, SimulationRecord::rates);
     let pace = pace::of_run(run.manifest());
     // Trials by planned row, with their steps.
     let analysed = |planned: &PlannedRow| {
@@ -288,15 +289,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         let trials = trials.map(|trial| {
             let calls = calls.remove(&trial.id).unwrap_or_default();
             let steps = run.steps(&trial)?;
-            TrialAnalysis::new(
-                row,
-                trial,
-                calls,
-                &steps,
-                run.prices(),
-                function_price,
-                pace,
-            )
+            TrialAnalysis::new(row, trial, calls, &steps, run.prices(), rates, pace)
         });
         Ok(RowAnalysis {
             planned: planned.clone(),

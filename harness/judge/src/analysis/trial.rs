@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_record::{EvaluationRow, ResultsError, TrialRow};
-use epochcost_spec::cost::{self, Bill, Pace, PriceBook, Usage};
+use epochcost_spec::cost::{self, Bill, Pace, PriceBook, Rates, Usage};
 use epochcost_spec::metering::Invocation;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{
@@ -20,6 +20,8 @@ use super::usage::Usages;
 pub struct TrialAnalysis {
     /// The trial.
     pub trial: TrialRow,
+    /// Shortest time that an instance is charged for, seconds.
+    pub minimum_s: f64,
     /// Invocations, in the order in which they ended.
     pub invocations: Vec<Invocation>,
     /// Epochs, from 0; those of which nothing was recorded are left out.
@@ -83,8 +85,8 @@ impl EpochAnalysis {
 }
 
 impl TrialAnalysis {
-    /// Computes the figures of a trial. Functions are charged by the dimension
-    /// `function_price` where the platform has one of its own, and polls at `pace`
+    /// Computes the figures of a trial. Workers are charged by
+    /// the platform's `rates`, and polls at `pace`
     /// where the steps recorded them.
     ///
     /// # Errors
@@ -95,7 +97,7 @@ impl TrialAnalysis {
         invocations: Vec<Invocation>,
         steps: &[StepRecord],
         prices: &PriceBook,
-        function_price: Option<&str>,
+        rates: Rates<'_>,
         pace: Option<Pace>,
     ) -> Result<Self, ResultsError> {
         let totals = Totals::of(steps);
@@ -116,7 +118,7 @@ impl TrialAnalysis {
             pace,
             wall_s: trial.wall_s,
             stored_byte_s: totals.kept.byte_s(trial.started_s + trial.wall_s),
-            ..Usage::none_of(row, function_price)
+            ..Usage::none_of(row, rates)
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         // Epochs, and the columns of the comparison's table.
@@ -145,6 +147,7 @@ impl TrialAnalysis {
             replicas_identical: replicas_identical(steps, replicas),
             traffic_matches: (trial.closed_form).map(|form| matches(form, metered, &row.job)),
             trial,
+            minimum_s: rates.minimum_s,
             invocations,
             seconds,
             usage: used,

@@ -209,10 +209,10 @@ pub(super) fn holds_minimum(row: &RowAnalysis) -> bool {
     trials.any(|trial| {
         let calls = trial.invocations.iter();
         let mut workers = calls.filter(|call| call.host == Host::Instance);
-        let is_short = |seconds: f64| seconds < EC2_MINIMUM_S;
+        let is_short = |seconds: f64, minimum_s| seconds < minimum_s;
         let mut items = trial.full.items.iter();
-        workers.any(|call| is_short(call.billed_ms as f64 / 1e3))
-            || (is_short(trial.trial.wall_s) && items.any(LineItem::is_instance))
+        workers.any(|call| is_short(call.billed_ms as f64 / 1e3, trial.minimum_s))
+            || (is_short(trial.trial.wall_s, EC2_MINIMUM_S) && items.any(LineItem::is_instance))
     })
 }
 

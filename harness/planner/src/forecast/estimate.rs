@@ -293,7 +293,7 @@ fn figures(
         pace: pace_of(&simulation.profile),
         wall_s: simulated.wall_s,
         stored_byte_s: totals.kept.byte_s(simulated.wall_s),
-        ..Usage::none_of(row, simulation.profile.function_price.as_deref())
+        ..Usage::none_of(row, (&simulation.profile).into())
     };
     let moved = |of: fn(&ChannelTraffic) -> Traffic| {
         let purposes = [traffic.exchange, traffic.dataset, traffic.state];

@@ -1,5 +1,6 @@
-//! GPUs of instance types.
+//! GPUs, memory and vCPUs of instance types.
 
+pub use epochcost_aws_plan::vcpus;
 use epochcost_systems::{Device, Job, Machines, find};
 
 use super::PriceBook;

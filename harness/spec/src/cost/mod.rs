@@ -14,11 +14,11 @@ mod units;
 
 pub use bill::is_ec2;
 pub use bill::{
-    Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, billed_s, dimensions, even_gb_months,
-    full, paper,
+    Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Rates, Usage, billed_s, dimensions,
+    even_gb_months, full, paper,
 };
 pub use formula::{function_rate_usd, function_usd, instance_usd};
-pub use prices::{Book, ec2};
+pub use prices::{Book, ec2, stale};
 pub use prices::{Price, PriceBook, PriceBookError};
 pub use units::of as unit_of;
 

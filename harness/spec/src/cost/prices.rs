@@ -219,17 +219,22 @@ impl PriceBook {
 
     /// Returns a warning if the prices were old on the day `on`, or are dated later.
     pub fn stale(&self, on: Date) -> Option<String> {
-        let days = on.since(self.date).ok()?.get_days();
-        let (date, later) = (&self.book.date, -days);
-        match days {
-            ..0 => Some(format!(
-                "the price book is dated {date}, {later} days later than {on}: check its date"
-            )),
-            0..=STALE_AFTER_DAYS => None,
-            _ => Some(format!(
-                "the price book of {date} was {days} days old: prices may have changed"
-            )),
-        }
+        stale("the price book", self.date, on)
+    }
+}
+
+/// Returns a warning if `what`, of the day `date`, was old on the day `on`, or is dated later.
+pub fn stale(what: &str, date: Date, on: Date) -> Option<String> {
+    let days = on.since(date).ok()?.get_days();
+    match days {
+        ..0 => Some(format!(
+            "{what} is dated {date}, {} days later than {on}: check its date",
+            -days
+        )),
+        0..=STALE_AFTER_DAYS => None,
+        _ => Some(format!(
+            "{what} of {date} was {days} days old: prices may have changed"
+        )),
     }
 }
 

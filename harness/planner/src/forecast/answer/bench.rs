@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use epochcost_platform::sim::{CLASSES_ABOVE, package_mb};
 use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_simulator::{Simulated, Simulation, refused};
-use epochcost_spec::cost::{self, Bill, CostModel, PriceBook};
+use epochcost_spec::cost::{self, Bill, CostModel, EC2_MINIMUM_S, PriceBook};
 use epochcost_spec::rows::{Row, Simulation as Stands};
 use epochcost_systems::{Device, FanOut, Host, Job, State, Symmetry, find};
 use serde::Serialize;
@@ -268,7 +268,15 @@ impl Bench<'_> {
         let has_mb = self.memory_mb[point.site];
         let fitting = in_memory(&point.row, &simulation, simulated, has_mb);
         let priced = priced(&point.row, &simulation, fitting, &prices)?;
-        let part = priced.map(|estimate| self.of(&point.row, &estimate, span.epochs));
+        let on_instances = find(&point.row.job.system)
+            .is_some_and(|system| system.deployment().runs_on(Host::Instance));
+        let minimum_s = if on_instances || point.row.one_machine.is_some() {
+            simulation.profile.instance.minimum_billed_s
+        } else {
+            // Its machines are hosts of stores.
+            EC2_MINIMUM_S
+        };
+        let part = priced.map(|estimate| self.of(&point.row, &estimate, span.epochs, minimum_s));
         Ok(part.map_err(|obstacle| obstacle.to_string()))
     }
 
@@ -309,7 +317,7 @@ impl Bench<'_> {
 
     /// Returns an estimate with its machines apart, whose bill is by whole seconds and has
     /// a minimum: neither grows with the work.
-    fn of(&self, row: &Row, estimate: &Estimate, epochs: usize) -> Part {
+    fn of(&self, row: &Row, estimate: &Estimate, epochs: usize, minimum_s: f64) -> Part {
         let usd = estimate.usd(self.account);
         let bill = (estimate.bills.iter()).find(|bill| bill.cost_model == self.account);
         let rented = bill.and_then(Bill::instances);
@@ -321,7 +329,7 @@ impl Bench<'_> {
         if let Some((billed_s, usd)) = rented.filter(|_| self.account == CostModel::Full) {
             // Instances are billed for as long as they run, hosts of stores for the whole.
             let each_s = if has_functions(row) {
-                machines = (billed_s / cost::billed_s(estimate.seconds)).round();
+                machines = (billed_s / cost::billed_s(estimate.seconds, minimum_s)).round();
                 estimate.seconds
             } else {
                 machines = count(row) as f64;
@@ -340,6 +348,7 @@ impl Bench<'_> {
                 events: estimate.events as f64,
             },
             machines,
+            minimum_s,
             usd_per_s,
             usd,
         }

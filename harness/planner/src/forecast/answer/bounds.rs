@@ -1,7 +1,7 @@
 //! Lower bounds of a setting's seconds and dollars: those of computing its gradients.
 
 use epochcost_simulator::profile::{ModelCost, Profile};
-use epochcost_spec::cost::{self, CostModel, EC2_MINIMUM_S, PriceBook};
+use epochcost_spec::cost::{self, CostModel, PriceBook};
 use epochcost_spec::rows::Row;
 use epochcost_systems::{BoundSystem, Deployment, Device, Host, Job, State, find};
 
@@ -157,7 +157,7 @@ fn usd(
         }
         Host::Instance => {
             let workers = row.job.workers;
-            let each_s = (work.compute_s / workers as f64).max(EC2_MINIMUM_S);
+            let each_s = (work.compute_s / workers as f64).max(profile.instance.minimum_billed_s);
             let machine_s = deployment.machines.count(workers) as f64 * each_s;
             cost::instance_usd(machine_s, &row.instance_type, prices)
         }

@@ -39,7 +39,7 @@ use self::decide::{Decision, Depth, FEW, FIRST, Ground, MANY, decide};
 use self::even::BreakEven;
 use self::goal::Price;
 use self::question::Question;
-use self::ranges::{Chance, Draws};
+use self::ranges::{Chance, Draws, Impossible};
 use super::activity::Activity;
 use super::places::{self, Draw, Site};
 use super::uncertainty::Percentiles;
@@ -140,6 +140,9 @@ pub(super) struct Choice {
     usd_range: Option<Percentiles>,
     /// Draws that keep the goal; null if it was not drawn.
     chance: Option<Chance>,
+    /// Draws that make it impossible.
+    #[serde(skip)]
+    impossible: Option<Impossible>,
     /// Whether it keeps the goal and ties with the answer.
     is_tie: bool,
     /// Position among the points.
@@ -173,6 +176,9 @@ pub(super) fn answer(
     if !left_out.is_empty() {
         activity.say(format_args!("places left out: {}", left_out.join("; ")));
     }
+    for warning in places::stale(request.places, &sites) {
+        activity.say(format_args!("warning: {warning}"));
+    }
     let points = points::points(experiment, &sites)?;
     priced(&points, &sites, prices)?;
     let (count, places) = (points.len(), sites.len());
@@ -185,7 +191,12 @@ pub(super) fn answer(
         searched.draws = Draws::new(sampling.seed);
     }
     let (question, effort) = (Question::of(experiment, goal), Effort::new(activity));
-    Answer::of(&mut searched, goal, question, request.any_steps, effort)
+    let mut answer = Answer::of(&mut searched, goal, question, request.any_steps, effort)?;
+    if request.prices.is_some() {
+        let own = answer.own_prices(&sites, prices);
+        answer.sentences.extend(own);
+    }
+    Ok(answer)
 }
 
 /// Refuses points that bills cannot be made of, before any is simulated.

@@ -28,7 +28,7 @@ impl Answer {
                 ("setting:", &|one| Cell::text(&one.what)),
                 ("answer:", &|one| Cell::text(self.mark(one, WORDS))),
                 ("time", &|one| Cell::of(Some(one.price.seconds), duration)),
-                ("range:", &|of| Cell::text(ends(of.seconds_range, duration))),
+                ("range:", &|of| Cell::text(of.seconds_ends())),
                 ("cost", &|one| Cell::of(Some(one.price.usd), usd)),
                 ("range:", &|one| Cell::text(ends(one.usd_range, usd))),
                 ("keeps the goal", &keeps),

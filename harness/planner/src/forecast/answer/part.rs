@@ -1,7 +1,5 @@
 //! Parts of a training, and what grows with its length.
 
-use epochcost_spec::cost::EC2_MINIMUM_S;
-
 use super::goal::Price;
 
 /// Mini-batches per worker of the two short simulations that a training is carried on from.
@@ -67,6 +65,8 @@ pub(super) struct Part {
     pub(super) growing: Growing,
     /// Machines that are paid for by the second, and the price of each.
     pub(super) machines: f64,
+    /// Shortest time that each is charged for, seconds.
+    pub(super) minimum_s: f64,
     pub(super) usd_per_s: f64,
     /// Dollars as billed.
     pub(super) usd: f64,
@@ -82,7 +82,7 @@ impl Part {
 
     /// Returns seconds and dollars, with the minimum of the machines' bill.
     pub(super) fn price(&self) -> Price {
-        let machine_s = self.growing.machine_s.max(self.machines * EC2_MINIMUM_S);
+        let machine_s = self.growing.machine_s.max(self.machines * self.minimum_s);
         Price {
             seconds: self.growing.seconds,
             usd: self.growing.other_usd

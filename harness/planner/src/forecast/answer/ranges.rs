@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::decide::{self, Finalist, Ground, MANY};
 use super::goal::{Goal, Price};
-use super::{Choice, Searched};
+use super::{Choice, Searched, text};
 use crate::error::Result;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
@@ -25,6 +25,15 @@ pub(super) struct Chance {
     pub(super) draws: usize,
 }
 
+/// The part of the draws that make a setting impossible: they are in no median and no range.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Impossible {
+    /// Share of all draws, in words.
+    pub(super) share: String,
+    /// Why the first of them does.
+    pub(super) reason: String,
+}
+
 /// Draws of settings, made when they are needed.
 pub(super) struct Draws {
     seed: u64,
@@ -38,6 +47,8 @@ struct Drawn {
     stated: Option<Price>,
     /// Figures of each draw; none where it makes the setting impossible.
     prices: Vec<Option<Price>>,
+    /// Why the first of these is impossible.
+    impossible: Option<String>,
 }
 
 impl Draws {
@@ -52,6 +63,17 @@ impl Draws {
     pub(super) fn first(&self, count: usize) -> impl Iterator<Item = Draw> {
         let seed = self.seed;
         (0..count).map(move |number| Draw(Some(hash::mix(seed, number as u64))))
+    }
+
+    /// Returns how many of a setting's draws make it impossible, if one does.
+    fn impossible(&self, index: usize, drawn: &[Option<Price>]) -> Option<Impossible> {
+        let reason = self.drawn.get(&index)?.impossible.clone()?;
+        let possible = drawn.iter().flatten().count();
+        let percent = 100.0 * (drawn.len() - possible) as f64 / drawn.len().max(1) as f64;
+        (percent > 0.0).then(|| Impossible {
+            share: text::share(percent),
+            reason,
+        })
     }
 
     /// Returns the draws that were made of a setting, carried on as far as its figures were.
@@ -95,8 +117,14 @@ impl Searched<'_> {
             }
         });
         for ((index, draw), found) in tasks.into_iter().zip(found) {
-            let price = found?.ok().map(|figures| figures.price);
             let own = self.draws.drawn.entry(index).or_default();
+            let price = match found? {
+                Ok(figures) => Some(figures.price),
+                Err(reason) => {
+                    own.impossible.get_or_insert(reason);
+                    None
+                }
+            };
             match draw {
                 Draw(None) => own.stated = price,
                 Draw(Some(_)) => own.prices.push(price),
@@ -177,6 +205,7 @@ impl Searched<'_> {
                 kept: decide::kept(goal, &own),
                 draws: own.len(),
             }),
+            impossible: self.draws.impossible(choice.index, &own),
             is_tie,
             ..choice
         }

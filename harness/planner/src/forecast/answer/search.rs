@@ -189,6 +189,7 @@ impl<'a> Searched<'a> {
             seconds_range: None,
             usd_range: None,
             chance: None,
+            impossible: None,
             is_tie: false,
             index,
         })

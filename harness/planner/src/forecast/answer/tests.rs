@@ -504,6 +504,36 @@ fn ranges_hold_the_figures_that_they_are_of() {
     }
 }
 
+/// Draws that end at a limit are in no range, and are said.
+#[test]
+fn the_share_of_impossible_draws_is_said() {
+    let world = World::few(experiment(2_560, 2));
+    let bench = world.bench();
+    let mut points = world.small_points();
+    points.retain(|point| alone::is_one_function(&point.row));
+    points.truncate(1);
+    let any = goal(Some(f64::INFINITY), None);
+    let marked = |points: &[Point]| {
+        let (searched, possible) = drawn(&bench, points);
+        let choice = searched.choice(possible[0]).unwrap();
+        searched.mark(choice, None, any)
+    };
+    let choice = marked(&points);
+    assert_eq!(choice.impossible, None);
+    let seconds = choice.seconds_range.unwrap();
+    // Some draws take longer than this, and the stated values do not.
+    points[0].row.timeout_s = seconds.p50.ceil() as u64;
+    let choice = marked(&points);
+    let lost = choice.impossible.clone().unwrap();
+    assert!(choice.seconds_range.unwrap().p95 < seconds.p95);
+    assert!(text::figures(&choice).contains(&lost.reason));
+    let said = choice.seconds_ends();
+    assert!(
+        said.ends_with(&format!(", {} impossible", lost.share)),
+        "{said}"
+    );
+}
+
 /// The answer of a real grid, whose search leaves out and drops settings, is one that keeps the
 /// goal by all of its draws, and nothing that does is better.
 #[test]
@@ -564,6 +594,13 @@ fn what_is_shown_decides() {
         let mut searched = Searched::of(&bench, points.clone());
         let effort = Effort::new(&activity);
         let answer = Answer::of(&mut searched, goal, question, true, effort).unwrap();
+        // Prices that a given book does not replace are said, those of places that are shown.
+        let own = answer.own_prices(&world.sites, &world.prices).unwrap();
+        let priced = ["aws-g4dn.xlarge", "aws-g6.12xlarge", "modal-t4"];
+        for place in priced {
+            let is_shown = answer.shown().any(|choice| choice.place == place);
+            assert_eq!(own.contains(&format!(" at {place} (")), is_shown, "{own}");
+        }
         for choice in answer.shown() {
             let ranges = choice.seconds_range.zip(choice.usd_range);
             let medians = ranges.map(|(seconds, usd)| Price {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use epochcost_spec::cost::PriceBook;
 use epochcost_spec::format::{count, duration, megabytes, usd, wrapped};
 use epochcost_systems::{Fidelity, Host};
 
@@ -49,7 +50,7 @@ pub(crate) fn describe(point: &Point, site: &Site) -> String {
 }
 
 /// Returns hours and dollars with their ranges, and what of the price was assumed.
-fn figures(choice: &Choice) -> String {
+pub(super) fn figures(choice: &Choice) -> String {
     let (seconds, dollars) = (choice.price.seconds, choice.price.usd);
     let mut said: Vec<String> = Vec::new();
     if let (Some(s), Some(d)) = (choice.seconds_range, choice.usd_range)
@@ -57,6 +58,8 @@ fn figures(choice: &Choice) -> String {
     {
         said.push(format!("range {}, {}", s.ends(duration), d.ends(usd)));
     }
+    let lost = choice.impossible.as_ref();
+    said.extend(lost.map(|lost| format!("{} of draws impossible: {}", lost.share, lost.reason)));
     let assumed = choice.assumed();
     said.extend(assumed.map(|(what, date)| format!("{what} assumed, not read on {date}")));
     if !choice.is_memory_checked {
@@ -74,6 +77,14 @@ impl Choice {
     pub(super) fn percent(&self) -> String {
         self.chance
             .map_or_else(String::new, |chance| share(chance.percent()))
+    }
+
+    /// Returns the range of seconds, for a column, and the share of draws that are in none.
+    pub(super) fn seconds_ends(&self) -> String {
+        let mut text = ends(self.seconds_range, duration);
+        let lost = self.impossible.as_ref();
+        text.extend(lost.map(|lost| format!(", {} impossible", lost.share)));
+        text
     }
 
     /// Returns the prices that were assumed, in words, and the day of each.
@@ -111,7 +122,7 @@ impl Chance {
 }
 
 /// Returns a percentage without decimals that 200 draws do not bear.
-fn share(percent: f64) -> String {
+pub(super) fn share(percent: f64) -> String {
     if percent.fract() == 0.0 {
         format!("{percent:.0} %")
     } else {
@@ -289,7 +300,7 @@ impl Answer {
                 ("", &|one| self.mark(one, ["*", "~"]).to_owned()),
                 ("frontier", &|one| one.what.clone()),
                 ("time", &|one| duration(one.price.seconds)),
-                ("range", &|one| ends(one.seconds_range, duration)),
+                ("range", &Choice::seconds_ends),
                 ("cost", &|one| usd(one.price.usd)),
                 ("range", &|one| ends(one.usd_range, usd)),
                 ("keeps it", &Choice::percent),
@@ -309,6 +320,28 @@ impl Answer {
         );
         let sentences = paragraph(&self.sentences);
         format!("{sentences}\n\n{frontier}\n{}", wrapped("", &legend))
+    }
+
+    /// Returns which prices are not those of a given price book, but of the places that are shown.
+    pub(super) fn own_prices(&self, sites: &[Site], book: &PriceBook) -> Option<String> {
+        let shown: BTreeSet<&str> = self.shown().map(|choice| &*choice.place).collect();
+        let shown = (sites.iter()).filter(|site| shown.contains(&*site.place.name));
+        let own = shown.flat_map(|site| {
+            let prices = site.place.prices.iter();
+            prices.map(|price| {
+                let (place, date) = (&site.place.name, &price.date);
+                format!("{} at {place} ({date})", price.dimension)
+            })
+        });
+        let own: Vec<String> = own.collect();
+        (!own.is_empty()).then(|| {
+            format!(
+                "Places keep their own prices, which the price book of {}, {}, does not replace: {}.",
+                book.region(),
+                book.date(),
+                own.join(", ")
+            )
+        })
     }
 
     /// Returns which prices were read, and which were assumed.

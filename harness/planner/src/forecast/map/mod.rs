@@ -19,7 +19,7 @@ use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
 use super::answer::{Bench, Goal, Point, Searched, describe, points, priced};
-use super::places::{Draw, Laid, Site, laid};
+use super::places::{Draw, Laid, Site, laid, stale};
 use super::{alone, misses, on_simulator, parallel, simulation_of};
 use crate::error::{Error, Result};
 
@@ -180,6 +180,8 @@ pub fn map(request: &MapRequest<'_>) -> Result<Map> {
     };
     map.sentences = sentences(&map);
     map.sentences.extend(of_own);
+    let old = stale(request.places, &field.sites).into_iter();
+    (map.sentences).extend(old.map(|old| format!("Warning: {old}.")));
     map.misses = field.misses(&map)?;
     Ok(map)
 }

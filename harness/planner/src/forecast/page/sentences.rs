@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use epochcost_judge::analysis::SLIGHTLY;
 use epochcost_judge::analysis::titles::model_title;
-use epochcost_spec::cost::CostModel;
-use epochcost_spec::cost::instances::gpus;
+use epochcost_spec::cost::instances::{gpus, vcpus};
+use epochcost_spec::cost::{CostModel, is_ec2};
 use epochcost_spec::format::{number, usd};
 
 use super::{Contender, seconds};
@@ -21,6 +21,22 @@ fn more_rows(count: usize) -> String {
         1 => "1 more row".to_owned(),
         count => format!("{count} more rows"),
     }
+}
+
+/// Returns which instance types have other vCPUs than `has`, those of every simulated instance.
+fn unlike<'a>(has: f64, types: impl Iterator<Item = &'a str>) -> Option<String> {
+    let unlike = types.filter(|name| is_ec2(name) && f64::from(vcpus(name)) != has);
+    let unlike: BTreeSet<String> = unlike
+        .map(|name| format!("{name} has {}", vcpus(name)))
+        .collect();
+    (!unlike.is_empty()).then(|| {
+        let unlike: Vec<String> = unlike.into_iter().collect();
+        format!(
+            "Every instance is simulated with {} vCPUs, whatever its type: {}.",
+            number(has),
+            unlike.join(", ")
+        )
+    })
 }
 
 impl Forecast {
@@ -70,8 +86,13 @@ impl Forecast {
                 model_title(&row.model)
             )
         }));
-        let types = (self.rows.iter()).filter_map(|row| row.instance_type.as_deref());
-        let types = types.filter(|name| gpus(name) > 0);
+        let types = || (self.rows.iter()).filter_map(|row| row.instance_type.as_deref());
+        sentences.extend(
+            self.simulation
+                .instance_vcpus()
+                .and_then(|has| unlike(has, types())),
+        );
+        let types = types().filter(|name| gpus(name) > 0);
         let families: BTreeSet<&str> = types.filter_map(|name| name.split('.').next()).collect();
         if families.len() > 1 {
             let families: Vec<&str> = families.into_iter().collect();
@@ -202,5 +223,22 @@ impl Forecast {
         let count = 1 + same.len() + other.len();
         let verb = if count == 1 { "is" } else { "are" };
         format!("Of {all} rows {count} {verb} not possible ({named}: {why}{rest}).")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The profile's instance stands for every type.
+    #[test]
+    fn types_with_other_vcpus_are_named() {
+        let types = ["t2.small", "g4dn.xlarge", "t2.large", "lab-box", "t2.small"];
+        let said = unlike(4.0, types.into_iter()).unwrap();
+        assert!(
+            said.ends_with(": t2.large has 2, t2.small has 1."),
+            "{said}"
+        );
+        assert_eq!(unlike(4.0, ["g4dn.xlarge"].into_iter()), None);
     }
 }

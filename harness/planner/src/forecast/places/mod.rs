@@ -436,6 +436,20 @@ pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid> {
     }
 }
 
+/// Returns warnings of old prices of places, where places are named.
+pub(super) fn stale(names: &[String], sites: &[Site]) -> Vec<String> {
+    let today = jiff::Zoned::now().date();
+    let named = sites.iter().filter(|_| !names.is_empty());
+    let warnings = named.flat_map(|site| {
+        let prices = site.place.prices.iter();
+        prices.filter_map(|price| {
+            let what = format!("the price of {} at {}", price.dimension, site.place.name);
+            cost::stale(&what, price.date.parse().ok()?, today)
+        })
+    });
+    warnings.collect()
+}
+
 /// Returns the constants of a profile that an experiment states.
 fn stated_by_experiment(profile: &Profile<Constant>) -> BTreeMap<String, Constant> {
     let mut constants = profile.constants();

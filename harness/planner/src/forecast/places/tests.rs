@@ -53,6 +53,16 @@ fn a_place_of_ones_own_needs_no_code() {
         .hourly_usd(&PriceBook::shipped().unwrap())
         .unwrap();
     assert!((usd - 0.526).abs() < 1e-6, "{usd}");
+    // An old price is used with a warning.
+    let old = read(text.replace("date: 2026-11-21, is", "date: 2020-11-01, is")).unwrap();
+    let [warning] = &*stale(&["mine".to_owned()], &old) else {
+        panic!("one price is old");
+    };
+    holds(
+        warning,
+        &["ec2/g4dn.xlarge at mine of 2020-11-01", "days old"],
+    );
+    assert!(stale(&[], &old).is_empty());
     for ([from, to], says) in cases(&[
         "hardware: t4 | hardware: t5 | t4",
         "profile: aws-us-east-1-2024 | profile: aws | no platform profile `aws`",

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use epochcost_aws_plan::MACHINE;
 use epochcost_channels::Traffic;
+use epochcost_simulator::profile::Profile;
 use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,34 @@ const GB: f64 = (1_u64 << 30) as f64;
 
 /// EC2 instances are charged for at least this long, seconds.
 pub const EC2_MINIMUM_S: f64 = 60.0;
+
+/// How a platform charges workers, where it is not as AWS does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates<'a> {
+    /// What a second of a function is charged by, where it is not Lambda's
+    /// memory and requests: a dimension of the price book.
+    pub function_price: Option<&'a str>,
+    /// Shortest time that an instance of a worker is charged for, seconds.
+    pub minimum_s: f64,
+}
+
+impl Default for Rates<'_> {
+    fn default() -> Self {
+        Self {
+            function_price: None,
+            minimum_s: EC2_MINIMUM_S,
+        }
+    }
+}
+
+impl<'a> From<&'a Profile<f64>> for Rates<'a> {
+    fn from(profile: &'a Profile<f64>) -> Self {
+        Self {
+            function_price: profile.function_price.as_deref(),
+            minimum_s: profile.instance.minimum_billed_s,
+        }
+    }
+}
 
 /// The instance that holds one peer's Redis, as in the P2P and SPIRT papers.
 const REDIS_HOST: &str = "ec2/t2.medium";
@@ -107,9 +136,8 @@ pub struct Usage<'a> {
     pub instance_type: &'a str,
     /// Whether one of them ran everything, and is all that is charged for.
     pub one_machine: bool,
-    /// What a second of a function is charged by, where it is not Lambda's
-    /// memory and requests: a dimension of the price book.
-    pub function_price: Option<&'a str>,
+    /// How workers are charged.
+    pub rates: Rates<'a>,
     /// Every invocation and instance.
     pub invocations: Vec<&'a Invocation>,
     /// State transitions of workflows.
@@ -130,7 +158,7 @@ pub struct Usage<'a> {
 
 impl<'a> Usage<'a> {
     /// Returns the usage of a trial of a row that used nothing yet, by its system's deployment.
-    pub fn none_of(row: &'a Row, function_price: Option<&'a str>) -> Self {
+    pub fn none_of(row: &'a Row, rates: Rates<'a>) -> Self {
         let job = &row.job;
         let deployment = find(&job.system).map(|system| system.deployment());
         Self {
@@ -142,7 +170,7 @@ impl<'a> Usage<'a> {
             jobs: row.jobs,
             instance_type: &row.instance_type,
             one_machine: row.one_machine.is_some(),
-            function_price,
+            rates,
             invocations: Vec::new(),
             transitions: 0,
             traffic: PurposeTraffic::default(),
@@ -290,7 +318,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
 ///
 /// Functions are billed by the millisecond with init included, GB of 1,024 MB
 /// at the price of the architecture that the system's paper ran on, and by the
-/// request; instances by the second, at least 60, with a public address and the volume of their
+/// request; instances by the second, at least 60 or what the platform states, with a public address and the volume of their
 /// system each; requests to the object store
 /// by class; storage by the byte-second, of each object until it is deleted or replaced.
 /// Redis hosts and brokers are charged for the trial's duration if tensors or
@@ -304,18 +332,20 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     let mut ledger = Ledger::new(book);
     let seconds = |call: &Invocation| call.billed_ms as f64 / 1e3;
     charge_functions(&mut ledger, usage, seconds, 1024.0)?;
-    if usage.function_price.is_none() {
+    if usage.rates.function_price.is_none() {
         ledger.charge("lambda_request", sum(usage, Host::Function, |_| 1.0))?;
     }
     ledger.charge("state_transition", usage.transitions as f64)?;
-    let hours = |call: &Invocation| ec2_hours(call.billed_ms as f64 / 1e3);
+    let minimum_s = usage.rates.minimum_s;
+    let hours = |call: &Invocation| billed_s(call.billed_ms as f64 / 1e3, minimum_s) / 3600.0;
     let instance_hours = sum(usage, Host::Instance, hours);
     ledger.charge(&ec2(usage.instance_type), instance_hours)?;
     charge_objects(&mut ledger, usage)?;
     charge_queue(&mut ledger, usage)?;
     let mut host_hours = 0.0;
     if moved(total(usage, |channels| channels.tensors)) {
-        host_hours = usage.tensor_store_hosts as f64 * ec2_hours(usage.wall_s) / usage.jobs as f64;
+        let each_s = billed_s(usage.wall_s, EC2_MINIMUM_S);
+        host_hours = usage.tensor_store_hosts as f64 * each_s / 3600.0 / usage.jobs as f64;
         ledger.charge(REDIS_HOST, host_hours)?;
     }
     // Machines of other clouds have both in their price.
@@ -386,7 +416,7 @@ fn charge_functions(
     seconds: impl Fn(&Invocation) -> f64,
     mb_per_gb: f64,
 ) -> Result<(), PriceBookError> {
-    match usage.function_price {
+    match usage.rates.function_price {
         Some(dimension) => ledger.charge(dimension, sum(usage, Host::Function, seconds)),
         None => {
             let gb = |call: &Invocation| f64::from(call.memory_mb.unwrap_or(0)) / mb_per_gb;
@@ -408,7 +438,7 @@ fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Price
         *slowest_s = slowest_s.max(call.duration_ms / 1e3);
     }
     let phases = phases.values();
-    match usage.function_price {
+    match usage.rates.function_price {
         Some(dimension) => {
             let seconds = phases.map(|(count, _, slowest_s)| count * slowest_s);
             ledger.charge(dimension, seconds.sum())
@@ -505,9 +535,9 @@ fn volume_gb(instance_type: &str) -> f64 {
     if gpus(instance_type) > 0 { 75.0 } else { 8.0 }
 }
 
-/// Returns the seconds that EC2 charges for an instance that lived this long.
-pub fn billed_s(seconds: f64) -> f64 {
-    seconds.ceil().max(EC2_MINIMUM_S)
+/// Returns the seconds that are charged for an instance that lived this long.
+pub fn billed_s(seconds: f64, minimum_s: f64) -> f64 {
+    seconds.ceil().max(minimum_s)
 }
 
 /// Returns the quantity that storage is charged by.
@@ -520,10 +550,6 @@ fn gb_months(byte_s: f64) -> f64 {
 /// beside them, objects that it removes again, grows evenly.
 pub fn even_gb_months(kept_bytes: f64, seconds: f64) -> f64 {
     gb_months(kept_bytes.max(0.0) * seconds / 2.0)
-}
-
-fn ec2_hours(seconds: f64) -> f64 {
-    billed_s(seconds) / 3600.0
 }
 
 fn total(

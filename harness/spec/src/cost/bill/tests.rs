@@ -60,7 +60,7 @@ fn usage(invocations: &[Invocation]) -> Usage<'_> {
         jobs: 1,
         one_machine: false,
         instance_type: "g4dn.xlarge",
-        function_price: None,
+        rates: Rates::default(),
         invocations: invocations.iter().collect(),
         transitions: 0,
         traffic: PurposeTraffic::default(),
@@ -149,7 +149,7 @@ fn storage_is_paid_by_the_time_for_which_objects_are_kept() {
 fn functions_with_a_price_of_their_own_are_paid_by_the_second() {
     let calls = vec![call(Host::Function, 900.0, 1500, Some(16_384)); 2];
     let mut usage = usage(&calls);
-    usage.function_price = Some("serverless_gpu/cloud_run_l4");
+    usage.rates.function_price = Some("serverless_gpu/cloud_run_l4");
     for (bill, seconds) in [(by_paper(&usage), 1.8), (in_full(&usage), 3.0)] {
         let items = bill.items;
         let [item] = items.as_slice() else {
@@ -292,7 +292,7 @@ fn rates_and_billed_seconds_are_those_of_a_bill() {
         for own in [None, Some("serverless_gpu/cloud_run_l4")] {
             let calls = [call(Host::Function, 0.0, 7_000, Some(3008))];
             let mut usage = usage(&calls);
-            (usage.paper_account, usage.function_price) = (account, own);
+            (usage.paper_account, usage.rates.function_price) = (account, own);
             let bill = in_full(&usage);
             let rate = function_rate_usd(account, 3008, own, &BOOK).unwrap();
             assert!(is_near(bill.items[0].usd, 7.0 * rate), "{account:?}");
@@ -303,7 +303,8 @@ fn rates_and_billed_seconds_are_those_of_a_bill() {
     let mut usage = usage(&calls);
     let bill = in_full(&usage);
     let (seconds, usd) = bill.instances().unwrap();
-    assert!(is_near(seconds, billed_s(12.3) + billed_s(75.5)) && seconds == 60.0 + 76.0);
+    let each_s = [12.3, 75.5].map(|each_s| billed_s(each_s, EC2_MINIMUM_S));
+    assert!(is_near(seconds, each_s.iter().sum()) && seconds == 60.0 + 76.0);
     // Address and volume belong to it.
     assert!(is_near(usd, bill.total_usd()) && usd > seconds / 3600.0 * 0.526);
     // Two types have no price in common.
@@ -368,4 +369,21 @@ fn polls_are_billed_at_the_pace_of_the_service() {
         made[0] > 19_000.0 && made[1] > 90.0 && made[2] > 45.0,
         "{made:?}"
     );
+}
+
+/// A provider may charge less than a minute; hosts of stores are EC2's.
+#[test]
+fn instances_are_charged_for_the_platforms_shortest_time() {
+    let calls = [call(Host::Instance, 0.0, 18_600, None)];
+    let mut usage = usage(&calls);
+    let hours = |usage: &Usage<'_>, dimension: &str| {
+        let bill = in_full(usage);
+        let item = bill.items.iter().find(|item| item.dimension == dimension);
+        item.map(|item| (item.quantity * 3600.0).round())
+    };
+    assert_eq!(hours(&usage, "ec2/g4dn.xlarge"), Some(60.0));
+    usage.rates.minimum_s = 1.0;
+    assert_eq!(hours(&usage, "ec2/g4dn.xlarge"), Some(19.0));
+    usage.traffic.exchange.tensors.puts = 1;
+    assert_eq!(hours(&usage, REDIS_HOST), Some(60.0));
 }
