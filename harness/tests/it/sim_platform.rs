@@ -179,7 +179,7 @@ fn rows_of_other_numbers_of_epochs_are_not_ranked_together() {
         summary(&scene, out)["answer"].to_string()
     };
     holds(
-        &answer("apart", ""),
+        answer("apart", ""),
         &["No two rows of this run do the same work"],
     );
     let alike = answer("alike", "--set 'systems.*.epochs=2'");
