@@ -84,8 +84,7 @@ impl Table {
             let behind = cell.text.strip_prefix(&cell.exact)?.strip_prefix(", ");
             behind.map(|words| format!("{words}."))
         });
-        let why = line.instead.strip_prefix(NOT_RUN);
-        let why = why.map(|why| format!("infeasible: {why}"));
+        let why = line.instead.strip_prefix(NOT_RUN).map(str::to_owned);
         words.chain(why).chain(marks).collect::<Vec<_>>().join(" ")
     }
 
@@ -292,10 +291,10 @@ mod tests {
         let trials = |count: f64, text: &str| Cell::with(Some(count), text.to_owned());
         table.row(vec![Cell::text("a"), trials(3.0, "3, 3 failed")]);
         table.row(vec![Cell::text("b"), trials(0.0, "infeasible")]);
-        table.lines[1].instead = format!("{NOT_RUN}no size of memory");
+        table.lines[1].instead = format!("{NOT_RUN}infeasible (memory): no size");
         table.row(vec![Cell::text("c"), trials(3.0, "3")]);
         let expected =
-            "system,trials,note\na,3,3 failed.\nb,0,infeasible: no size of memory\nc,3,\n";
+            "system,trials,note\na,3,3 failed.\nb,0,infeasible (memory): no size\nc,3,\n";
         assert_eq!(table.csv(), expected);
     }
 
