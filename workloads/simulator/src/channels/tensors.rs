@@ -48,7 +48,10 @@ impl SimTensors {
             let vector_bytes = match (sent, operation.kind) {
                 (Some(sent), _) => sent.len(),
                 (None, OperationKind::Step(_)) => self.tensors.bytes(&operation.target),
-                _ => (operation.sources.first()).map_or(0, |key| self.tensors.bytes(key)),
+                _ => {
+                    let read = operation.sources.first().unwrap_or(&operation.target);
+                    self.tensors.bytes(read)
+                }
             };
             let passes = operation.passes() as u64;
             self.tensors.compute(vector_bytes * passes).await;

@@ -1,5 +1,7 @@
 //! Conditions under which two runs' figures are of the same thing.
 
+use std::collections::BTreeMap;
+
 use epochcost_platform::{Site, site_of};
 use epochcost_record::{
     ConstantRecord, Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord,
@@ -43,21 +45,22 @@ pub(super) fn guard(
         timed: timed(runs),
         timed_rows: shaped(before.1, after.1),
         learned: learned(runs),
-        notes: notes(runs).into_iter().chain(epochs(&settings)).collect(),
+        total_rows: epochs(&settings),
+        notes: notes(runs),
         settings,
     }
 }
 
-/// Returns the note on rows of which one run trains more epochs.
-fn epochs(settings: &[(String, Vec<String>)]) -> Option<String> {
-    let is_it = |setting: &String| setting.starts_with("job.epochs: ");
-    let rows = settings.iter().filter(|(_, own)| own.iter().any(is_it));
-    let rows: Vec<&str> = rows.map(|(id, _)| id.as_str()).collect();
-    let rows = (!rows.is_empty()).then(|| rows.join(", "))?;
-    Some(format!(
-        "the epochs differ of {rows}: costs and counts are of whole trials, so that they compare \
-         unlike work"
-    ))
+/// Returns rows of which one run trains more epochs.
+fn epochs(settings: &[(String, Vec<String>)]) -> BTreeMap<String, String> {
+    let of_row = |(id, own): &(String, Vec<String>)| {
+        let changed = own
+            .iter()
+            .find_map(|one| one.strip_prefix("job.epochs: "))?;
+        let why = format!("of whole trials, whose epochs differ ({changed})");
+        Some((id.clone(), why))
+    };
+    settings.iter().filter_map(of_row).collect()
 }
 
 /// Returns why times are not of the same thing.
@@ -158,7 +161,7 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
 
 /// Returns rows whose network is another: nothing that is timed is of the same
 /// thing.
-fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
+fn shaped(before: &Analysis, after: &Analysis) -> BTreeMap<String, String> {
     let described_as = |network: Option<&Network>| match network {
         None => "left as it is".to_owned(),
         Some(network) => format!("shaped to {network}"),
@@ -283,6 +286,7 @@ fn differences(path: &str, before: &Value, after: &Value, found: &mut Vec<String
 #[cfg(test)]
 mod tests {
     use epochcost_record::Limit;
+    use epochcost_spec::claims::Metric;
     use serde_json::json;
 
     use super::*;
@@ -297,13 +301,33 @@ mod tests {
         assert_eq!(found, ["b.c: 2 -> 3", "b.e: null -> true"]);
     }
 
-    /// Half of the training was once called cheaper, without a word.
+    /// Half of the training was once called cheaper.
     #[test]
-    fn unlike_epochs_are_noted() {
+    fn rows_of_unlike_epochs_have_times_but_no_totals_in_common() {
         let row = |setting: &str| vec![("a".to_owned(), vec![setting.to_owned()])];
-        let note = epochs(&row("job.epochs: 2 -> 1")).unwrap();
-        assert!(note.contains("differ of a: costs"), "{note}");
-        assert_eq!(epochs(&row("job.batch_size: 2 -> 1")), None);
+        let unlike = Guard {
+            total_rows: epochs(&row("job.epochs: 2 -> 1")),
+            ..Guard::default()
+        };
+        let why = |row, metric| unlike.why_unlike(row, metric);
+        assert!(why("a", Metric::CostFullUsd).is_some_and(|why| why.contains("2 -> 1")));
+        assert!(why("a", Metric::Puts).is_some());
+        assert_eq!(why("a", Metric::SecondsPerEpoch), None);
+        assert_eq!(why("b", Metric::Puts), None);
+        assert!(epochs(&row("job.batch_size: 2 -> 1")).is_empty());
+    }
+
+    #[test]
+    fn other_machines_have_other_times() {
+        let other = Guard {
+            timed: Some("another machine".to_owned()),
+            ..Guard::default()
+        };
+        use Metric::{Bytes, CostFullUsd, PeakMemoryMb, SecondsPerEpoch};
+        for metric in [SecondsPerEpoch, CostFullUsd, PeakMemoryMb] {
+            assert_eq!(other.why_unlike("a", metric), Some("another machine"));
+        }
+        assert_eq!(other.why_unlike("a", Bytes), None);
     }
 
     fn machine() -> Machine {

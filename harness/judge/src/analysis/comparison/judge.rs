@@ -18,21 +18,14 @@ pub(super) struct Known {
 
 impl Known {
     /// Decides what can be decided without the ratio's interval; none where that decides.
-    /// `not_alike`: why times are not of the same thing, and why losses and accuracies are not.
+    /// `unlike`: why the two are not of the same thing.
     pub(super) fn of(
         metric: Metric,
         values: [&[Value]; 2],
-        not_alike: [Option<&str>; 2],
+        unlike: Option<&str>,
         rules: Rules,
     ) -> Option<Self> {
-        let belongs_to_machine = metric.is_timed() || metric == Metric::PeakMemoryMb;
-        let [timed, learned] = not_alike;
-        if belongs_to_machine && let Some(why) = timed {
-            return Some(Self::new(Change::NotComparable, why));
-        }
-        if metric.is_learned()
-            && let Some(why) = learned
-        {
+        if let Some(why) = unlike {
             return Some(Self::new(Change::NotComparable, why));
         }
         if let Some(place) = values.iter().position(|values| values.is_empty()) {
@@ -40,7 +33,7 @@ impl Known {
             let reason = format!("no trial of the {run} run has it");
             return Some(Self::new(Change::Undecided, reason));
         }
-        match (rules.repeats, belongs_to_machine) {
+        match (rules.repeats, metric.is_of_machine()) {
             (_, false) => exactly(metric, values).or_else(|| too_few(values)),
             (Repeats::Measured, true) => too_few(values),
             (Repeats::Exactly, true) => simulated(metric, values, rules),
@@ -256,7 +249,7 @@ mod tests {
     fn compared(metric: Metric, before: &[f64], after: &[f64], rules: Rules) -> MetricComparison {
         let (before, after) = (values(before), values(after));
         let both = [before.as_slice(), after.as_slice()];
-        let known = Known::of(metric, both, [None; 2], rules);
+        let known = Known::of(metric, both, None, rules);
         decided(known, metric, both, rules, 0.95)
     }
 
@@ -338,20 +331,5 @@ mod tests {
         let lacking = compared(Metric::Accuracy, &[0.5], &[], MEASURED);
         assert_eq!((lacking.word, lacking.after), ("undecided", None));
         assert!(lacking.reason.contains("second"));
-    }
-
-    #[test]
-    fn other_machines_have_other_times() {
-        let v = values(&[1.0, 1.0]);
-        let not_alike = [Some("another machine"), None];
-        let change = |metric| {
-            let known = Known::of(metric, [&v, &v], not_alike, MEASURED);
-            known.map(|known| known.change)
-        };
-        use Metric::{Bytes, CostFullUsd, PeakMemoryMb, SecondsPerEpoch};
-        for metric in [SecondsPerEpoch, CostFullUsd, PeakMemoryMb] {
-            assert_eq!(change(metric), Some(Change::NotComparable));
-        }
-        assert_eq!(change(Bytes), Some(Change::Same));
     }
 }

@@ -10,6 +10,8 @@
 mod guard;
 mod judge;
 
+use std::collections::BTreeMap;
+
 use epochcost_record::RunDirectory;
 use epochcost_spec::claims::{COMPARED, Metric};
 use judge::{Known, decided};
@@ -80,7 +82,9 @@ pub struct Guard {
     /// Why times, costs and memory are not of the same thing.
     pub timed: Option<String>,
     /// Why those of single rows are not, by row id.
-    pub timed_rows: Vec<(String, String)>,
+    pub timed_rows: BTreeMap<String, String>,
+    /// Why costs and counts of single rows, which are of whole trials, are not.
+    pub total_rows: BTreeMap<String, String>,
     /// Why losses and accuracies are not.
     pub learned: Option<String>,
     /// Notes on what else differs.
@@ -90,12 +94,22 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns why times, costs and memory of a row are not of the same thing.
-    fn timed_of(&self, row: &str) -> Option<&str> {
-        let of_row = self.timed_rows.iter().find(|(id, _)| id == row);
-        let of_row = of_row.map(|(_, why)| why.as_str());
-        self.timed.as_deref().or(of_row)
+    /// Returns why a metric of a row is not of the same thing.
+    fn why_unlike(&self, row: &str, metric: Metric) -> Option<&str> {
+        let timed = self.timed.as_ref().or_else(|| self.timed_rows.get(row));
+        let why = timed.filter(|_| metric.is_of_machine());
+        let why = why.or(self.learned.as_ref().filter(|_| metric.is_learned()));
+        let total = self.total_rows.get(row);
+        why.or(total.filter(|_| is_of_whole_trial(metric)))
+            .map(String::as_str)
     }
+}
+
+/// Whether a metric grows with the number of epochs.
+fn is_of_whole_trial(metric: Metric) -> bool {
+    use Metric::{Bytes, CostFullUsd, CostPaperUsd, Gets, Messages, Puts};
+    let totals = [CostPaperUsd, CostFullUsd, Bytes, Puts, Gets, Messages];
+    totals.contains(&metric)
 }
 
 /// Two runs, compared.
@@ -263,11 +277,11 @@ fn known(
     guard: &Guard,
     rules: Rules,
 ) -> Vec<(Metric, Option<Known>)> {
-    let not_alike = [guard.timed_of(&before.id), guard.learned.as_deref()];
     let known = |metric| {
         let values = [before.of_metric(metric), after.of_metric(metric)];
         let has_some = values.iter().any(|values| !values.is_empty());
-        has_some.then(|| (metric, Known::of(metric, values, not_alike, rules)))
+        let unlike = guard.why_unlike(&before.id, metric);
+        has_some.then(|| (metric, Known::of(metric, values, unlike, rules)))
     };
     COMPARED.into_iter().filter_map(known).collect()
 }
