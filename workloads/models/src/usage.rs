@@ -100,12 +100,12 @@ mod sampler {
     }
 
     impl GpuWatch {
-        /// None where there is no NVIDIA driver.
+        /// None where there is no NVIDIA driver, or no thread is left.
         #[must_use]
         pub fn start() -> Option<Self> {
             let nvml = nvml().ok()?;
             let (end, ended) = channel();
-            let thread = thread::spawn(move || {
+            let sampling = move || {
                 let device = first(&nvml).ok()?;
                 let mut samples = vec![];
                 loop {
@@ -115,7 +115,8 @@ mod sampler {
                         _ => return summary(device.name().ok()?, &samples),
                     }
                 }
-            });
+            };
+            let thread = thread::Builder::new().spawn(sampling).ok()?;
             Some(Self { end, thread })
         }
 

@@ -9,16 +9,22 @@ use super::launch::{primitive, tensor};
 use super::{depthwise, patches, product};
 use crate::ops::Window;
 
+/// A tensor of four dimensions on a GPU.
+type Tensor4<R, I, B> = Tensor<CubeBackend<R, f32, I, B>, 4>;
+
+/// The gradients of the images, where they are wanted, and of the weight.
+type Gradients<R, I, B> = (Option<Tensor4<R, I, B>>, Tensor4<R, I, B>);
+
 /// Most values of one matrix of patches, 1 GiB: it bounds the memory of a dense convolution
 /// whatever the batch. Fewer and larger products are faster.
 const PATCH_VALUES: usize = 1 << 28;
 
 /// The images convolved.
 pub(super) fn forward<R: CubeRuntime, I: IntElement, B: BoolElement>(
-    images: Tensor<CubeBackend<R, f32, I, B>, 4>,
-    weight: Tensor<CubeBackend<R, f32, I, B>, 4>,
+    images: Tensor4<R, I, B>,
+    weight: Tensor4<R, I, B>,
     window: Window,
-) -> Tensor<CubeBackend<R, f32, I, B>, 4> {
+) -> Tensor4<R, I, B> {
     if window.groups > 1 {
         let (images, weight) = (primitive(images), primitive(weight));
         return tensor(depthwise::forward(images, weight, window));
@@ -35,17 +41,14 @@ pub(super) fn forward<R: CubeRuntime, I: IntElement, B: BoolElement>(
     together(parts.collect())
 }
 
-/// The gradients of the images, where they are wanted, and of the weight.
+/// The [`Gradients`] of a convolution.
 pub(super) fn backward<R: CubeRuntime, I: IntElement, B: BoolElement>(
-    images: Tensor<CubeBackend<R, f32, I, B>, 4>,
-    weight: Tensor<CubeBackend<R, f32, I, B>, 4>,
-    output_gradient: Tensor<CubeBackend<R, f32, I, B>, 4>,
+    images: Tensor4<R, I, B>,
+    weight: Tensor4<R, I, B>,
+    output_gradient: Tensor4<R, I, B>,
     window: Window,
     images_wanted: bool,
-) -> (
-    Option<Tensor<CubeBackend<R, f32, I, B>, 4>>,
-    Tensor<CubeBackend<R, f32, I, B>, 4>,
-) {
+) -> Gradients<R, I, B> {
     if window.groups > 1 {
         let [images, weight, gradient] = [images, weight, output_gradient].map(primitive);
         let images_gradient = images_wanted.then(|| {
