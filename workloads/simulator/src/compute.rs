@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -15,26 +15,11 @@ use crate::gpus::GpuWork;
 use crate::profile::ModelCost;
 use crate::station::Station;
 
-/// The size of what one invocation computed, which decides how much memory it
-/// needed.
-#[derive(Default)]
-pub(crate) struct Computed {
-    samples: AtomicU64,
-}
-
-impl Computed {
-    /// Returns the samples of the largest step; 0 if there was none.
-    pub(crate) fn samples(&self) -> usize {
-        self.samples.load(Ordering::Relaxed) as usize
-    }
-}
-
 /// A model of which only sizes and durations exist, or a real one whose
 /// durations are the profile's.
 pub(crate) struct ModelledCompute {
     pub(crate) trial: Arc<Trial>,
     pub(crate) station: Arc<Station>,
-    pub(crate) computed: Arc<Computed>,
     /// Whether this sandbox has built the model already.
     pub(crate) is_built: Arc<AtomicBool>,
     pub(crate) real: Option<Box<dyn Compute>>,
@@ -69,9 +54,7 @@ impl ModelledCompute {
     async fn pass(&self, batch: &Batch) {
         self.build().await;
         let samples = self.samples(batch);
-        self.computed
-            .samples
-            .fetch_max(samples as u64, Ordering::Relaxed);
+        self.station.held.note_step(samples);
         if self.cost().device == Device::Cuda {
             let work = self.work(self.station.rank(), samples);
             return self.station.compute_on(&self.trial.gpus, work).await;

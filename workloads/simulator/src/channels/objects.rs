@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use epochcost_channels::{Channel, ObjectCommand, Payload, Reply, Result};
+use epochcost_systems::DATASET_BUCKET;
 use futures_util::future::BoxFuture;
 
 use crate::network::Direction;
@@ -41,12 +42,16 @@ impl SimObjects {
             | ObjectCommand::Put { bucket, .. }
             | ObjectCommand::Delete { bucket, .. } => (bucket, false),
         };
+        let is_data = bucket == DATASET_BUCKET;
         let _under_way = is_operation.then(|| self.station.begin_operation());
         self.station.make_client().await;
         let since = self.request(bucket, Direction::Read).await?;
         let reply = self.objects.store.carry_out(command)?;
         if let Some(bytes) = reply.bytes() {
             self.transfer(bytes, Direction::Read).await;
+            if is_data {
+                self.station.held.note_data(bytes);
+            }
         }
         self.objects.server.keeps(since)?;
         Ok(reply)

@@ -53,7 +53,7 @@ impl Functions for Instances {
         let invoked = trial
             .world(task.clone(), spec, Arc::default())
             .map_err(|error| failed(&task, error))?;
-        let computed = invoked.computed.clone();
+        let station = invoked.station.clone();
         let ended = trial.run(invoked).await;
         // It is billed for the boot as for an init.
         trial.record(Invocation {
@@ -65,7 +65,7 @@ impl Functions for Instances {
             duration_s: (trial.engine.now() - started) as f64 * 1e-9,
             init_s: Some(model.boot_s),
             memory_mb: None,
-            peak_memory_mb: trial.peak_mb(&task, &computed),
+            peak_memory_mb: trial.peak_mb(&task, &station.held),
             error: ended.as_ref().err().map(ToString::to_string),
             alike: 1,
         });

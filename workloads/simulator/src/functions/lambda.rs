@@ -132,7 +132,7 @@ impl Functions for Lambda {
             .world(task.clone(), self.spec(&sandbox, memory_mb), is_built)
             .map_err(|error| failed(&task, error))?
             .with_limit(self.timeout_s.map(Duration::from_secs_f64));
-        let computed = invoked.computed.clone();
+        let station = invoked.station.clone();
         let running = trial.run(invoked);
         let (ended, timed_out) = match self.timeout_s {
             None => (running.await, false),
@@ -145,7 +145,7 @@ impl Functions for Lambda {
             }
         };
         // Memory and time decide how it ended.
-        let peak_mb = trial.peak_mb(&task, &computed);
+        let peak_mb = trial.peak_mb(&task, &station.held);
         sandbox.peak_mb = sandbox.peak_mb.max(peak_mb);
         let over = self.exceeded(peak_mb, &function, timed_out);
         let error = match (&over, &ended) {

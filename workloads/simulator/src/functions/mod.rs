@@ -26,7 +26,7 @@ pub(crate) use pool::Pool;
 pub(crate) use start::Starts;
 
 use crate::channels::channels;
-use crate::compute::{Computed, ModelledCompute};
+use crate::compute::ModelledCompute;
 use crate::engine::{Engine, Handle, locked};
 use crate::gpus::Gpus;
 use crate::model::{Invocation, MakeCompute, Simulation};
@@ -34,7 +34,7 @@ use crate::population::Population;
 use crate::profile::Profile;
 use crate::recorded::Recorded;
 use crate::services::Services;
-use crate::station::{Asking, Chance, DeviceMemory, Injected, Station, StationSpec, Work};
+use crate::station::{Asking, Chance, DeviceMemory, Held, Injected, Station, StationSpec, Work};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -58,8 +58,8 @@ pub(crate) struct Trial {
 /// An invocation before its code runs.
 pub(crate) struct Invoked {
     world: World,
-    /// What it computes.
-    pub(crate) computed: Arc<Computed>,
+    /// Its machine.
+    pub(crate) station: Arc<Station>,
     /// The end of its process by an injected fault; none without faults.
     death: Option<oneshot::Receiver<&'static str>>,
 }
@@ -118,11 +118,9 @@ impl Trial {
             work,
         ));
         // The model on it.
-        let computed = Arc::new(Computed::default());
         let compute = ModelledCompute {
             trial: self.clone(),
             station: station.clone(),
-            computed: computed.clone(),
             is_built,
             real: self.real.as_ref().map(|make| (**make)()).transpose()?,
         };
@@ -152,7 +150,7 @@ impl Trial {
             &channels,
             compute,
             requests,
-            station,
+            station.clone(),
             self.records.clone(),
         );
         if let Some(injected) = injected {
@@ -160,7 +158,7 @@ impl Trial {
         }
         Ok(Invoked {
             world,
-            computed,
+            station,
             death,
         })
     }
@@ -196,20 +194,20 @@ impl Trial {
         })
     }
 
-    /// Returns the peak memory of an invocation, MB: the worker's own, and the larger
+    /// Returns the peak memory of an invocation, MB: the worker's own, its data, and the larger
     /// of a training step and the vectors that are exchanged.
-    pub(crate) fn peak_mb(&self, task: &Task, computed: &Computed) -> f64 {
+    pub(crate) fn peak_mb(&self, task: &Task, held: &Held) -> f64 {
         let bound = self.system.bind(&task.job);
         let gradients = bound.map_or(0.0, |bound| {
             bound.resident_gradients(&task.function, task.rank)
         });
-        let exchanged =
-            gradients * self.simulation.sizes.gradient_bytes() as f64 / f64::from(1 << 20);
-        let step = match computed.samples() {
+        let mb = |bytes: f64| bytes / f64::from(1 << 20);
+        let exchanged = mb(gradients * self.simulation.sizes.gradient_bytes() as f64);
+        let step = match held.step_samples() {
             0 => 0.0,
             samples => self.simulation.cost.peak_mb(samples),
         };
-        self.profile().function.resident_mb + exchanged.max(step)
+        self.profile().function.resident_mb + mb(held.data_bytes() as f64) + exchanged.max(step)
     }
 
     /// Records an invocation that ended.

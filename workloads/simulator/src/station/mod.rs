@@ -47,6 +47,8 @@ pub(crate) struct Station {
     device_bytes: AtomicU64,
     /// Replicas of the model on this machine, each on a GPU of its own.
     replicas: AtomicUsize,
+    /// What its process held in memory.
+    pub(crate) held: Held,
     /// Bytes of vector arithmetic that the trial's systems have done and no station
     /// was charged for.
     arithmetic: ArithmeticMeter,
@@ -71,6 +73,35 @@ pub(crate) struct Station {
     under_way: AtomicUsize,
     /// The trial's services.
     pub(crate) services: Services,
+}
+
+/// The largest of what a process held, which decides how much memory it needed.
+#[derive(Default)]
+pub(crate) struct Held {
+    step_samples: AtomicU64,
+    data_bytes: AtomicU64,
+}
+
+impl Held {
+    /// Notes a step, or an evaluation, of so many samples.
+    pub(crate) fn note_step(&self, samples: usize) {
+        (self.step_samples).fetch_max(samples as u64, Ordering::Relaxed);
+    }
+
+    /// Notes records of the dataset that were fetched at once: a worker's shard stays in memory.
+    pub(crate) fn note_data(&self, bytes: u64) {
+        self.data_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the samples of the largest step; 0 if there was none.
+    pub(crate) fn step_samples(&self) -> usize {
+        self.step_samples.load(Ordering::Relaxed) as usize
+    }
+
+    /// Returns the bytes of the largest part of the dataset.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.data_bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// An operation that is under way.
@@ -147,6 +178,7 @@ impl Station {
             threads: spec.vcpus.round().max(1.0),
             device_bytes: AtomicU64::new(0),
             replicas: AtomicUsize::new(1),
+            held: Held::default(),
             arithmetic: arithmetic.clone(),
             vpc: services.vpc.clone().filter(|_| spec.is_function),
             transfers: Mutex::new(0),

@@ -286,54 +286,62 @@ fn the_same_seed_gives_the_same_simulation() {
 }
 
 /// Vectors of the gradient's size that the largest function of each system holds at once; `W `
-/// stands before what it holds of every worker. They decide the smallest memory of a function.
-const HELD: [(&str, &str, &str); 8] = [
+/// stands before what it holds of every worker. The number is of samples of its data. They
+/// decide the smallest memory of a function.
+const HELD: [(&str, &str, &str, u64); 8] = [
     (
         "scatterreduce",
         "train",
         "parameters, momentum, gradient, own chunk of all workers (one gradient together), \
          merged chunks, merged gradient",
+        8,
     ),
     (
         "allreduce",
         "train",
         "parameters, momentum, W gradients, mean, mean sent",
+        8,
     ),
     (
         "lambdaml_async",
         "train",
         "parameters, momentum, gradient, model sent, model received",
+        8,
     ),
     (
         "mlless",
         "worker",
         "parameters, momentum, change, kept back, W updates, sum",
+        4,
     ),
-    ("mlless", "supervisor", ""),
+    ("mlless", "supervisor", "", 0),
     (
         "spirt",
         "aggregate_gradients",
         "W averages, average received, mean",
+        0,
     ),
     (
         "spirt",
         "compute_gradients",
         "parameters, gradient, gradient sent",
+        4,
     ),
     (
         "p2p_lambda",
         "compute_gradients",
         "parameters, gradient, gradient sent",
+        4,
     ),
 ];
 
 #[test]
-fn a_function_needs_memory_for_its_program_and_the_vectors_that_it_holds() {
+fn a_function_needs_memory_for_its_program_its_data_and_the_vectors_that_it_holds() {
     const WORKERS: usize = 4;
     const PARAMETERS: usize = 10_000_000;
     let mut profile = ideal();
     profile.function.resident_mb = 100.0;
-    for (system, function, held) in HELD {
+    for (system, function, held, samples) in HELD {
         let job = job(system, WORKERS, 2, json!({}));
         let mut simulation = simulation(job, PARAMETERS, &profile, 1.0);
         (simulation.cost.fixed_mb, simulation.cost.sample_mb) = (0.0, 0.0);
@@ -341,7 +349,8 @@ fn a_function_needs_memory_for_its_program_and_the_vectors_that_it_holds() {
         let of = |name: &&str| if name.starts_with("W ") { WORKERS } else { 1 };
         let vectors: usize = held.iter().map(of).sum();
         let vector_mb = sizes(PARAMETERS).gradient_bytes() as f64 / f64::from(1 << 20);
-        let expected = 100.0 + vectors as f64 * vector_mb;
+        let data_mb = (samples * 3073) as f64 / f64::from(1 << 20);
+        let expected = 100.0 + data_mb + vectors as f64 * vector_mb;
         let calls = run(&simulation).invocations;
         let peaks = calls.iter().filter(|call| call.task.function == function);
         let peak = peaks.map(|call| call.peak_memory_mb).fold(0.0, f64::max);
