@@ -85,7 +85,11 @@ impl RowChecker<'_> {
         let problem = format!(
             "{workers} workers in {steps} steps may exchange {bytes:.1e} bytes, more than can be counted"
         );
-        Err(self.error("epochs", problem, "give fewer epochs or workers"))
+        Err(self.error(
+            "epochs",
+            problem,
+            "give fewer epochs, workers or parameters",
+        ))
     }
 
     /// Refuses faults that can never happen.

@@ -65,9 +65,11 @@ fn expand_row(row: &Row) -> ExpandedRow<'_> {
 /// Returns the experiment in a few lines and a table of its rows.
 pub fn describe(experiment: &Experiment) -> String {
     let data = &experiment.data;
+    let directory = data.directory.display().to_string();
+    let place = Some(format!(" in {directory}")).filter(|_| !directory.is_empty());
     let head = format!(
         "{}: {} rows x {} trials on {} ({} services), seed {}\n\
-         data: {} in {} ({} training, {} test samples)\n",
+         data: {}{} ({} training, {} test samples)\n",
         experiment.name,
         experiment.rows.len(),
         experiment.trials,
@@ -75,7 +77,7 @@ pub fn describe(experiment: &Experiment) -> String {
         experiment.services.as_str(),
         experiment.seed,
         data.name,
-        data.directory.display(),
+        place.unwrap_or_default(),
         data.train,
         data.test,
     );

@@ -115,6 +115,15 @@ fn axis<'a>(document: &Document, entry: &'a Entry) -> Result<Axis<'a>, Experimen
         let remedy = format!("give the values to sweep over: `{path}: [1, 2]`");
         return Err(document.error(origin.clone(), problem, remedy));
     }
+    for (index, value) in values.iter().enumerate() {
+        if values[..index]
+            .iter()
+            .any(|other| other.value == value.value)
+        {
+            let problem = "the sweep has this value twice";
+            return Err(document.error(value.origin.clone(), problem, "give each value once"));
+        }
+    }
     Ok(Axis {
         path,
         origin,

@@ -85,6 +85,9 @@ fn learned(rows: &[RowSummary], names: &[String], target: f64) -> String {
         None => what,
     };
     let why = |row: &RowSummary| match row.mean(Metric::Accuracy) {
+        Some(accuracy) if accuracy >= target => {
+            format!("{}, not in every trial", format::percent(accuracy))
+        }
         Some(accuracy) => format::percent(accuracy),
         None => ending(row).to_owned(),
     };

@@ -67,7 +67,7 @@ impl OwnModel {
 
     /// Returns what its steps cost: three forward passes' operations (one
     /// forward, two backward) at the stated rate. Memory: weights, gradient and
-    /// two optimizer vectors, and the activations.
+    /// two optimizer vectors, the statistics before and after, and the activations.
     pub fn cost(&self, device: Device) -> ModelCost {
         let rate = match device {
             Device::Cpu => self.cpu_flops_per_s,
@@ -82,7 +82,7 @@ impl OwnModel {
             parallel: 0.9,
             evaluate_sample_s: self.flops_per_sample / rate,
             build_s: 0.0,
-            fixed_mb: 16.0 * self.parameters as f64 / mib,
+            fixed_mb: (16.0 * self.parameters as f64 + 8.0 * self.statistics as f64) / mib,
             sample_mb: self.activation_bytes_per_sample / mib,
             vector_bytes_per_s: (device == Device::Cuda).then_some(GPU_VECTOR_BYTES_PER_S),
             fit: None,

@@ -202,17 +202,25 @@ fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
     } else if runs[0].machine().servers != runs[1].machine().servers {
         notes.push("the servers are of other versions or settings".to_owned());
     }
-    let [first, second] = runs.map(RunDirectory::prices);
-    if first.text() != second.text() {
-        let [first, second] = [first, second].map(PriceBook::date);
-        notes.push(format!(
-            "costs are at the prices of each run's day, {first} and {second}"
-        ));
-    }
+    notes.extend(priced(runs.map(RunDirectory::prices)));
     if is_this_machine(&before.platform) && is_this_machine(&after.platform) {
         notes.extend(busy(runs));
     }
     notes
+}
+
+/// Returns the note on price books that differ.
+fn priced([first, second]: [&PriceBook; 2]) -> Option<String> {
+    let [one, other] = [first, second].map(|book| format!("{}, {}", book.region(), book.date()));
+    if first.text() == second.text() {
+        return None;
+    }
+    let books = if one == other {
+        format!("two books of {one}")
+    } else {
+        format!("of {one}, and of {other}")
+    };
+    Some(format!("costs are at each run's own prices: {books}"))
 }
 
 fn busy(runs: [&RunDirectory; 2]) -> Vec<String> {
