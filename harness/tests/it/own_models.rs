@@ -300,31 +300,6 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
     holds(&found["answer"]["question"]["text"], &[expected]);
 }
 
-/// At the stated values one is the cheapest, by the medians that are shown another: these decide, the
-/// same in text and JSON.
-#[test]
-fn what_is_shown_of_the_answer_is_what_it_is_chosen_by() {
-    let scene = scene(&shipped("experiments/own-model.yaml"));
-    let question = "plan x.yaml --deadline 2h --epochs 50 --place aws-g4dn.xlarge-spot --place \
-                    runpod-l40s";
-    let plan = scene.json(&format!("{question} --json"));
-    let answer = &plan["answer"];
-    let of = |choice: &Value| {
-        ["seconds", "usd"].map(|figure| {
-            let median = &choice[format!("{figure}_range")]["p50"];
-            assert_eq!(&choice[figure], median, "{choice:#}");
-            median.as_f64().unwrap()
-        })
-    };
-    let [own, runner_up] = ["answer", "runner_up"].map(|name| of(&answer[name]));
-    assert!(own[1] <= runner_up[1], "{answer:#}");
-    // Text says what JSON does.
-    let said = sentences(&plan).into_iter();
-    let mut uses = said.filter(|said| said.starts_with("Use "));
-    let (start, _) = uses.next().unwrap().split_once(" (").unwrap();
-    holds(scene.text(question).replace('\n', " "), &[start]);
-}
-
 /// Just above the fastest time, half of the draws are too late: the likeliest is named, and the exit
 /// code is that of an unmet goal.
 #[test]

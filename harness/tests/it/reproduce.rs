@@ -201,6 +201,10 @@ fn an_item_alone_keeps_the_page_over_everything_recorded() {
     scene.reproduce("--platform sim", 3);
     assert_eq!(scene.states(), all);
     scene.run("report out").ends(3);
+    // A record that was changed is refused.
+    let record = "out/reproduction.json";
+    scene.edit(record, "\"catalogue\": 3", "\"catalogue\": 2");
+    scene.run("report out").ends(2).says(&[record]);
 }
 
 #[test]
