@@ -51,33 +51,3 @@ pub(super) fn moved(error: &ClapError) -> Option<Error> {
         *remedy,
     ))
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-    use crate::cli::Cli;
-
-    /// Every old verb is refused with a remedy, and what its remedy names is there.
-    #[test]
-    fn an_old_verb_answers_with_what_does_it_now() {
-        for (name, remedy) in MOVED.iter().filter(|(name, _)| !name.contains(' ')) {
-            let parsed = Cli::command().try_get_matches_from(["epochcost", name]);
-            let error = moved(&parsed.unwrap_err()).unwrap();
-            assert!(matches!(error, Error::Usage { .. }), "{name}");
-            for words in remedy.split("`epochcost ").skip(1) {
-                let (words, _) = words.split_once('`').unwrap();
-                let mut command = Cli::command();
-                let mut words = words.split_whitespace();
-                let verb = words.next().unwrap();
-                let found = command.find_subcommand_mut(verb).unwrap().clone();
-                let leaf = words.next().filter(|_| found.has_subcommands());
-                let is_leaf = |leaf: &&str| leaf.chars().all(|c| c.is_ascii_lowercase());
-                if let Some(leaf) = leaf.filter(is_leaf) {
-                    assert!(found.find_subcommand(leaf).is_some(), "{name}: {leaf}");
-                }
-            }
-        }
-    }
-}

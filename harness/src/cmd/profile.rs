@@ -212,29 +212,4 @@ mod tests {
         assert!(request.models.is_empty() && request.threads.is_empty() && !request.force);
         assert!(!request.allows_bad_fit);
     }
-
-    fn parsed(arguments: &[&str]) -> Result<Args, clap::Error> {
-        let command = Args::augment_args(Command::new("profile"));
-        let matches = command.try_get_matches_from([&["profile"], arguments].concat())?;
-        Args::from_arg_matches(&matches)
-    }
-
-    #[test]
-    fn a_program_stands_after_two_hyphens() {
-        let args = parsed(&[
-            "--batch", "8,32", "--for", "2m", "--", "python", "t.py", "--batch", "{batch}",
-        ]);
-        let args = args.unwrap();
-        assert_eq!(args.program, ["python", "t.py", "--batch", "{batch}"]);
-        assert_eq!(args.limit.as_secs(), 120);
-        assert_eq!(args.batches.len(), 2);
-        for refused in [
-            &["--model", "lenet5", "--", "python"][..],
-            &["--as-measured"],
-            &["--rounds", "2", "--", "python"],
-            &["--for", "soon", "--", "python"],
-        ] {
-            assert!(parsed(refused).is_err(), "{refused:?}");
-        }
-    }
 }

@@ -10,19 +10,14 @@ use epochcost_judge::audit;
 use epochcost_spec::claims::{Lost, VerdictKind};
 use epochcost_spec::published::Paper;
 
-use crate::support::root;
+use crate::support::shipped;
 
 type Words = BTreeMap<String, VerdictKind>;
 
 /// The papers, each with what was observed of it.
 fn papers() -> Vec<(Paper, Vec<ItemOverview>)> {
-    let record = root().join("results/records/reproduction/summary.json");
-    let record = std::fs::read_to_string(record).unwrap();
+    let record = shipped("results/records/reproduction/summary.json");
     let overview: Overview = serde_json::from_str(&record).unwrap();
-    let names = audit::names().into_iter();
-    let folders: Vec<_> = names
-        .map(|name| root().join("experiments").join(name))
-        .collect();
     let of = |paper: Paper| {
         let all = overview.items.iter();
         let own = all.filter(|item| item.paper == paper.name);
@@ -32,7 +27,7 @@ fn papers() -> Vec<(Paper, Vec<ItemOverview>)> {
         }
         (paper, own)
     };
-    let papers = audit::read(&folders, None).unwrap();
+    let papers = audit::read(&[], None).unwrap();
     papers.into_iter().map(of).collect()
 }
 
@@ -67,7 +62,6 @@ fn turned(before: &Words, after: &Words) -> Vec<String> {
     told.collect()
 }
 
-/// Every claim is found again by its name alone.
 #[test]
 fn a_recorded_claim_names_its_statement_or_cell() {
     for (paper, items) in papers() {
@@ -134,63 +128,59 @@ fn losing_an_observation_makes_nothing_agree() {
 }
 
 /// An experiment in two files: formulas over rows of both are lost, and so is the old name.
+fn split(paper: &Paper, items: &[ItemOverview], index: usize, both: usize) -> Vec<ItemOverview> {
+    let mut split = items.to_vec();
+    let part = |name: &str, third: usize| {
+        let mut part = items[index].clone();
+        part.id.push_str(name);
+        let mut place = 0;
+        part.claims.retain(|_| {
+            place += 1;
+            place % 3 == third
+        });
+        part
+    };
+    let claims = split[index].claims.drain(..);
+    split[index].lost = claims.map(|claim| lost(paper, &claim)).collect();
+    split.extend([part("-1", both), part("-2", (both + 1) % 3)]);
+    split
+}
+
+/// A claim of another name is an instance of its own, and the one it was is lost.
+fn renamed(paper: &Paper, items: &[ItemOverview], index: usize, place: usize) -> Vec<ItemOverview> {
+    let mut renamed = items.to_vec();
+    let claim = &mut renamed[index].claims[place];
+    let lost = lost(paper, claim);
+    claim.verdict.claim.push_str(", in other words");
+    renamed[index].lost = vec![lost];
+    renamed
+}
+
+/// What is not run here keeps the record's word.
+fn left_out(items: &[ItemOverview], index: usize) -> Vec<ItemOverview> {
+    let mut left_out = items.to_vec();
+    for claim in &mut left_out[index].claims {
+        if claim.how != How::NotRun {
+            claim.recorded = Some(claim.verdict.verdict);
+            claim.how = How::NotRun;
+        }
+    }
+    left_out
+}
+
 #[test]
-fn splitting_an_experiment_makes_nothing_agree() {
+fn splitting_renaming_and_leaving_out_make_nothing_agree() {
     for (paper, items) in papers() {
         let before = words(&items);
         for (index, item) in items.iter().enumerate() {
             for both in 0..3 {
-                let mut split = items.clone();
-                let part = |name: &str, third: usize| {
-                    let mut part = item.clone();
-                    part.id.push_str(name);
-                    let mut place = 0;
-                    part.claims.retain(|_| {
-                        place += 1;
-                        place % 3 == third
-                    });
-                    part
-                };
-                let claims = item.claims.iter();
-                split[index].lost = claims.map(|claim| lost(&paper, claim)).collect();
-                split[index].claims.clear();
-                split.extend([part("-1", both), part("-2", (both + 1) % 3)]);
-                none_turned(&before, &split, &item.id);
+                none_turned(&before, &split(&paper, &items, index, both), &item.id);
             }
-        }
-    }
-}
-
-/// A claim of another name is an instance of its own, and the one it was is lost.
-#[test]
-fn renaming_a_statement_makes_nothing_agree() {
-    for (paper, items) in papers() {
-        let before = words(&items);
-        for (index, item) in items.iter().enumerate() {
             for (place, claim) in item.claims.iter().enumerate() {
-                let mut renamed = items.clone();
-                renamed[index].lost = vec![lost(&paper, claim)];
-                let verdict = &mut renamed[index].claims[place].verdict;
-                verdict.claim.push_str(", in other words");
+                let renamed = renamed(&paper, &items, index, place);
                 none_turned(&before, &renamed, &claim.verdict.claim);
             }
-        }
-    }
-}
-
-/// What is not run here keeps the record's word: an item that is left out makes nothing agree.
-#[test]
-fn an_item_that_is_not_run_makes_nothing_agree() {
-    for (_, items) in papers() {
-        let before = words(&items);
-        for index in 0..items.len() {
-            let mut left_out = items.clone();
-            let ran = |claim: &&mut JudgedClaim| claim.how != How::NotRun;
-            for claim in left_out[index].claims.iter_mut().filter(ran) {
-                claim.recorded = Some(claim.verdict.verdict);
-                claim.how = How::NotRun;
-            }
-            none_turned(&before, &left_out, "left out");
+            none_turned(&before, &left_out(&items, index), "left out");
         }
     }
 }

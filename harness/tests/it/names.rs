@@ -2,7 +2,7 @@
 //! one where there is none.
 use std::fs;
 
-use crate::support::{Scene, root};
+use crate::support::{Scene, cases, root, shipped};
 
 #[test]
 fn a_name_that_no_experiment_has_is_answered_alike_by_every_verb() {
@@ -11,17 +11,26 @@ fn a_name_that_no_experiment_has_is_answered_alike_by_every_verb() {
     for verb in ["check", "plan", "plan map --model"] {
         assert_eq!(message(&format!("{verb} smok")), message("run smok"));
     }
-    let said = [
-        "run smok",
-        "plan ./smoke",
-        "run table3",
-        "plan p2p",
-        "reproduce table2",
-        "reproduce smoke",
-        "dev validate s3-latncy",
-    ];
-    let said = said.map(|arguments| format!("{arguments}\n{}", message(arguments)));
-    insta::assert_snapshot!(said.join("\n"));
+    for ([arguments, problem, remedy], _) in cases(&[
+        "run smok | there is no experiment `smok` | did you mean `smoke`? `epochcost list experiments` shows all \
+         names",
+        "plan ./smoke | there is no experiment `./smoke` | did you mean `smoke`? `epochcost list experiments` shows \
+         all names",
+        "run table3 | there is no experiment `table3` | did you mean `cost-performance/table3` or `p2p/table3`? \
+         `epochcost list experiments` shows all names",
+        "plan p2p | there is no experiment `p2p` | `epochcost reproduce p2p` runs all experiments of that paper. \
+         `epochcost list experiments` shows all names",
+        "reproduce table2 | there is no paper or item `table2` in this program | did you mean \
+         `cost-performance/table2` or `p2p/table2`? There are cost-performance, kubeml, p2p, robustness",
+        "reproduce smoke | there is no paper or item `smoke` in this program | it is an experiment of no paper: \
+         `epochcost run smoke` runs it",
+        "dev validate s3-latncy | there is no validation `s3-latncy` | did you mean `s3-latency`? There are \
+         broker-latency, compute-spread, exchanges, function-network-vpc, function-network, function-start, \
+         s3-clients, s3-instance, s3-large-objects, s3-latency, s3-put-clients",
+    ]) {
+        let expected = format!("exit 2\nerror: {problem}\n  = help: {remedy}\n");
+        assert_eq!(message(arguments), expected);
+    }
     // A directory of that name is not in the way.
     fs::create_dir(scene.file("smoke")).unwrap();
     scene.text("check smoke");
@@ -43,17 +52,14 @@ fn a_run_that_is_not_there_is_told_similar_ones() {
 /// The plan that `profile` wrote once worked in one directory alone.
 #[test]
 fn a_plan_finds_its_profile_from_anywhere_and_a_profile_names_its_plan() {
-    let (file, plan) = (
-        "results/profiles/mine.yaml",
-        "results/profiles/mine-plan.yaml",
-    );
-    let scene = Scene::of(file, include_str!("../../profiles/compute/laptop.yaml"));
+    let [file, plan] = ["mine", "mine-plan"].map(|name| format!("results/profiles/{name}.yaml"));
+    let scene = Scene::of(&file, &shipped("harness/profiles/compute/laptop.yaml"));
     let what = "a compute profile, not an experiment";
     let said = scene.run(&format!("plan {file}"));
     said.ends(2).says(&[what, &format!("--compute {file}")]);
 
     scene.write(
-        plan,
+        &plan,
         "schema: 1\nname: mine-plan\nplatform: sim\n\
          simulation: {compute: [./mine.yaml]}\n\
          dataset: {samples: 640, test: 0, bytes_per_sample: 3073}\n\
@@ -74,7 +80,7 @@ fn a_plan_finds_its_profile_from_anywhere_and_a_profile_names_its_plan() {
     let said = scene.run("plan smoke --compute ./mine.yaml");
     said.ends(2).says(&["./mine.yaml"]);
 
-    scene.write("platform.yaml", include_str!("../../profiles/laptop.yaml"));
+    scene.write("platform.yaml", &shipped("harness/profiles/laptop.yaml"));
     let said = scene.run("check platform.yaml");
     said.ends(2).says(&["a platform profile"]);
 }
@@ -86,17 +92,12 @@ fn a_directory_is_all_its_experiments_and_other_files_say_what_they_are() {
     let scene = Scene::empty();
     scene.text(&format!("check {root}/experiments/p2p"));
     scene.text("check p2p");
-    let spread = "experiments/validation/compute-spread.yaml";
-    for (file, kind, verb) in [
-        ("experiments/p2p/paper.yaml", "paper", "epochcost audit"),
-        (spread, "validation", "epochcost dev validate"),
-        ("harness/places/lambda-arm.yaml", "place", "--place"),
-        (
-            "harness/profiles/laptop.yaml",
-            "platform profile",
-            "--profile",
-        ),
-    ] {
+    for ([file, kind, verb], _) in cases(&[
+        "experiments/p2p/paper.yaml | paper | epochcost audit",
+        "experiments/validation/compute-spread.yaml | validation | epochcost dev validate",
+        "harness/places/lambda-arm.yaml | place | --place",
+        "harness/profiles/laptop.yaml | platform profile | --profile",
+    ]) {
         let said = scene.run(&format!("check {root}/{file}"));
         let problem = format!("this file is a {kind}, not an experiment");
         said.ends(2).says(&[&problem, verb]);

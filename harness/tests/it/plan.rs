@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Scene, cases, holds, items, lacks, root, shipped};
+use crate::support::{Scene, cases, holds, items, lacks, shipped};
 
 /// Five systems, for a platform that is not simulated and data that is not there.
 const EXPERIMENT: &str = "\
@@ -27,13 +27,13 @@ fn of_systems(systems: &str) -> String {
     EXPERIMENT.replace(SYSTEMS, systems)
 }
 
-fn scene(experiment: &str) -> Scene {
+pub fn scene(experiment: &str) -> Scene {
     Scene::of("x.yaml", experiment)
 }
 
 /// The plan of the experiment as JSON.
 #[track_caller]
-fn plan(experiment: &str, arguments: &str) -> Value {
+pub fn plan(experiment: &str, arguments: &str) -> Value {
     scene(experiment).json(&format!("plan x.yaml --json {arguments}"))
 }
 
@@ -43,8 +43,8 @@ fn is_feasible(plan: &Value) -> Vec<bool> {
 }
 
 #[track_caller]
-fn refused(arguments: &str, words: &[&str]) {
-    let refused = scene(EXPERIMENT).run(&format!("plan x.yaml {arguments}"));
+pub fn refused(experiment: &str, arguments: &str, words: &[&str]) {
+    let refused = scene(experiment).run(&format!("plan x.yaml {arguments}"));
     assert_eq!(refused.text(), "");
     refused.ends(2).says(words);
 }
@@ -73,7 +73,6 @@ fn an_experiment_of_any_platform_is_planned_without_its_data() {
     assert_eq!(text, scene.text("plan x.yaml"));
 }
 
-/// A plan names a winner where a simulated run would.
 #[test]
 fn no_winner_is_named_where_none_can_be() {
     let fastest = ["Fastest", "Cheapest"];
@@ -86,35 +85,25 @@ fn no_winner_is_named_where_none_can_be() {
     // Alike rows tie. An epoch of fewer steps is another training.
     let twice = "{system: allreduce, name: one}, {system: allreduce, name: other}";
     let text = said(&of_systems(&format!("{twice}, spirt")));
-    holds(
-        &text,
-        &["spirt-mobilenet-paper takes 1 where others take 3"],
-    );
+    let fewer = "spirt-mobilenet-paper takes 1 where others take 3";
+    holds(&text, &[fewer]);
     let text = said(&of_systems(twice));
     assert_eq!(text.matches("; it ties with other").count(), 2, "{text}");
     lacks(&text, &["Optimizer steps per epoch differ"]);
 }
 
-/// Figures of functions that cannot be are told from others.
 #[test]
 fn what_only_stands_without_limits_is_said() {
-    let small = of_systems("allreduce").replace("3008", "128");
-    let scene = Scene::of("x.yaml", &small);
+    let scene = scene(&of_systems("allreduce").replace("3008", "128"));
     let off = "--set simulation.limits=false";
     let words = ["with them AllReduce would not be possible: it uses 168 of its"];
     holds(scene.text(&format!("plan x.yaml {off}")), &words);
     lacks(scene.text("plan x.yaml"), &words);
     let long = "--set batches_per_worker=90 --set timeout_s=3";
     let run = scene.json(&format!("run x.yaml --platform sim --json {off} {long}"));
-    let warnings = run["warnings"].to_string();
-    holds(
-        &warnings,
-        &[
-            "limits of functions are switched off, and a function uses",
-            "of its 128 MB",
-            " s, of 3 s at most",
-        ],
-    );
+    let switched_off = "limits of functions are switched off, and a function uses";
+    let words = [switched_off, "of its 128 MB", " s, of 3 s at most"];
+    holds(&run["warnings"], &words);
 }
 
 /// A legend stands under its table, by the name of the column; database hosts of a row without
@@ -123,25 +112,15 @@ fn what_only_stands_without_limits_is_said() {
 fn legends_and_bills_name_what_stands_there() {
     let text = scene(&of_systems("spirt, scatterreduce")).text("plan x.yaml");
     let text = text.replace('\n', " ");
-    let places = [
-        "s/epoch",
-        "compute s and sync s: ",
-        "detect s ",
-        "detect s: ",
-        "smallest MB ",
-        "smallest MB: ",
-    ]
-    .map(|words| text.find(words));
-    assert!(
-        places[0].is_some() && places.is_sorted(),
-        "{places:?} in {text}"
-    );
+    let words = "s/epoch|compute s and sync s: |detect s |detect s: |smallest MB |smallest MB: ";
+    let places: Vec<_> = words.split('|').map(|words| text.find(words)).collect();
+    let are_in_order = places[0].is_some() && places.is_sorted();
+    assert!(are_in_order, "{places:?} in {text}");
     let parts = ["databases $", "addresses and volumes $", "object store $"];
     holds(&text, &parts);
     lacks(&text, &["instances $", "eval: "]);
 }
 
-/// A plan is what a simulated run measures.
 #[test]
 fn a_plan_has_the_figures_of_a_simulated_run() {
     let scene = scene(EXPERIMENT);
@@ -156,13 +135,8 @@ fn a_plan_has_the_figures_of_a_simulated_run() {
             let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
             assert!((a - b).abs() <= 1e-9 * b.abs(), "{id}: {a} and {b}");
         };
-        for field in [
-            "seconds_per_epoch",
-            "cost_paper_usd",
-            "cost_full_usd",
-            "billed_ms",
-            "peak_memory_mb",
-        ] {
+        let fields = "seconds_per_epoch cost_paper_usd cost_full_usd billed_ms peak_memory_mb";
+        for field in fields.split(' ') {
             equal(&estimate[field], &figures[field]["mean"]);
         }
         for stage in ["compute_gradients", "synchronise"] {
@@ -180,26 +154,6 @@ fn a_plan_has_the_figures_of_a_simulated_run() {
     }
 }
 
-#[test]
-fn the_shipped_description_of_a_model_is_planned_and_valid() {
-    let scene = scene(&shipped("experiments/own-model.yaml"));
-    let plan = scene.json("plan x.yaml --json");
-    let rows = items(&plan, "rows");
-    // Those of the file, and one instance alone.
-    assert_eq!(rows.len(), 6);
-    for row in rows {
-        assert_eq!(row["infeasible"], Value::Null, "{row:#}");
-        let seconds = row["estimate"]["seconds"].as_f64();
-        assert!(seconds > Some(0.0), "{row:#}");
-        assert_eq!(row["compute"]["origin"], "stated");
-    }
-    assert!(rows.iter().any(|row| row["on_frontier"] == true));
-    // A simulation reads no data: none are here.
-    scene.run("check x.yaml").ends(0);
-}
-
-/// A model that is only described costs what a known one of the same sizes
-/// and durations does.
 #[test]
 fn a_described_model_is_planned_as_a_known_one() {
     let (parameters, statistics) = (3_217_226, 21_888);
@@ -259,14 +213,10 @@ fn infeasible_settings_of_a_sweep_are_rows_that_name_the_limit() {
             assert!((161..2048).contains(&smallest), "{row:#}");
         }
     }
-    let words = [
-        "infeasible (memory): ",
-        "64 MB is outside the sizes of a function",
-    ];
-    holds(scene.text(sweep), &words);
+    let outside = "64 MB is outside the sizes of a function";
+    holds(scene.text(sweep), &["infeasible (memory): ", outside]);
 }
 
-/// The smallest size is feasible, and one MB less is not.
 #[test]
 fn the_smallest_size_is_the_smallest() {
     for row in items(&plan(EXPERIMENT, ""), "rows").iter().take(4) {
@@ -307,7 +257,6 @@ fn the_boundary_of_a_limit_is_exact() {
     }
 }
 
-/// Rows that are not settled when the time is over are named, and say that nothing is known.
 #[test]
 fn rows_without_time_for_their_limits_are_named() {
     let scene = scene(EXPERIMENT);
@@ -366,9 +315,8 @@ fn the_cheapest_memory_is_no_dearer_than_any_of_a_sweep() {
 /// t2.large has.
 #[test]
 fn the_memory_of_table_ii_is_the_least_that_works() {
-    let file = root().join("experiments/p2p/table2-memory.yaml");
     let large = "--cheapest-memory --set instance_type=t2.large --json";
-    let found = Scene::empty().json(&format!("plan '{}' {large}", file.display()));
+    let found = Scene::empty().json(&format!("plan p2p/table2-memory {large}"));
     let rows = items(&found, "rows").iter();
     let expected = [(1024, 2760), (512, 2402), (128, 2133), (64, 2088)];
     let rows = rows.zip(items(&found, "cheapest_memory")).zip(expected);
@@ -384,34 +332,19 @@ fn the_memory_of_table_ii_is_the_least_that_works() {
 #[test]
 fn uncertainty_is_a_function_of_its_seed() {
     let scene = scene(EXPERIMENT);
-    let drawn = |seed: u8| {
-        scene.text(&format!(
-            "plan x.yaml --json --uncertainty 12 --seed {seed}"
-        ))
-    };
-    let [first, again, other] = [7, 7, 8].map(drawn);
-    assert_eq!(first, again);
-    let [first, other] =
-        [first, other].map(|text| -> Value { serde_json::from_str(&text).unwrap() });
-    let (first, other) = (&first["uncertainty"], &other["uncertainty"]);
+    let plan = "plan x.yaml --json --uncertainty 12 --seed";
+    let [first, again, other] = [7, 7, 8].map(|seed| scene.run(&format!("{plan} {seed}")).ends(0));
+    assert_eq!(first.text(), again.text());
+    let [first, other] = [first, other].map(|plan| plan.json()["uncertainty"].take());
+    let (first, other) = (&first, &other);
     let ranged = items(first, "ranged");
-    for (constant, is_ranged) in [
-        ("object_store.service.request_latency_s", true),
-        ("function.memory_mb_limit", false),
-    ] {
-        assert_eq!(ranged.contains(&constant.into()), is_ranged, "{ranged:?}");
-    }
+    assert!(ranged.contains(&"object_store.service.request_latency_s".into()));
+    assert!(!ranged.contains(&"function.memory_mb_limit".into()));
     for (row, another) in items(first, "rows").iter().zip(items(other, "rows")) {
         assert_eq!(row["feasible_samples"], 12, "{row:#}");
-        for field in [
-            "seconds_per_epoch",
-            "seconds",
-            "cost_paper_usd",
-            "cost_full_usd",
-        ] {
-            let at = |share: &str| row[field][share].as_f64().unwrap();
-            let (low, median, high) = (at("p5"), at("p50"), at("p95"));
-            let is_range = 0.0 < low && low < median && median < high;
+        for field in "seconds_per_epoch seconds cost_paper_usd cost_full_usd".split(' ') {
+            let [low, median, high] = ["p5", "p50", "p95"].map(|share| row[field][share].as_f64());
+            let is_range = Some(0.0) < low && low < median && median < high;
             assert!(is_range, "{field}: {row:#}");
             assert_ne!(row[field], another[field]);
         }
@@ -426,12 +359,9 @@ fn functions_are_billed_by_the_price_of_their_platform() {
     for row in items(&plan, "rows").iter().take(4) {
         for bill in items(&row["estimate"], "bills") {
             let lines = items(bill, "items").iter();
-            let lines: Vec<&str> = lines
-                .map(|line| line["dimension"].as_str().unwrap())
-                .collect();
-            assert!(lines.contains(&"serverless_gpu/cloud_run_l4"), "{lines:?}");
-            let of_lambda = lines.iter().filter(|line| line.starts_with("lambda"));
-            assert_eq!(of_lambda.count(), 0, "{lines:?}");
+            let lines: String = lines.map(|line| line["dimension"].to_string()).collect();
+            holds(&lines, &["\"serverless_gpu/cloud_run_l4\""]);
+            lacks(&lines, &["\"lambda"]);
         }
         assert_eq!(row["compute"]["device"], "cuda");
     }
@@ -450,6 +380,10 @@ fn bad_options_are_refused_where_they_stand() {
         "--limits-within 9s | --limits",
         "--limits --limits-within soon | --limits-within | 90min",
         "--uncertainty 0 | --uncertainty",
+        // What begins with a hyphen is a value that cannot be read, not an option that is not known.
+        "--deadline -1h | give a time with its unit",
+        "--limits --limits-within -1h | give a time with its unit",
+        "--budget -5usd | give US dollars",
         // What would be dropped.
         "--place lambda-cloud-h10 | --place lambda-cloud-h10 needs a goal | --deadline TIME",
         "--any-steps | --any-steps needs a goal | --budget USD",
@@ -460,21 +394,21 @@ fn bad_options_are_refused_where_they_stand() {
         "--samples 9 --set samples=8 | `samples` is given twice | --samples 9",
         "--profile laptop --set simulation={} | `simulation` is given twice | --profile laptop",
     ]) {
-        refused(arguments, &words);
+        refused(EXPERIMENT, arguments, &words);
     }
 }
 
 #[test]
 fn a_bandwidth_at_which_nothing_ends_is_refused_where_it_stands() {
-    for path in [
-        "object_store.service.stream_bytes_per_s",
-        "tensor_store.service.server_bytes_per_s",
-        "function.arithmetic_bytes_per_s",
-    ] {
+    for ([path], words) in cases(&[
+        "object_store.service.stream_bytes_per_s | never end | at least 1000",
+        "tensor_store.service.server_bytes_per_s | never end | at least 1000",
+        "function.arithmetic_bytes_per_s | never end | at least 1000",
+    ]) {
         for value in ["0", "1e-6"] {
             let constant = format!("{{{path}: {{value: {value}, assumed: a test}}}}");
             let set = format!("--set 'simulation.constants={constant}'");
-            refused(&set, &["--set", path, "never end", "at least 1000"]);
+            refused(EXPERIMENT, &set, &[&["--set", path], &words[..]].concat());
         }
     }
 }
@@ -484,34 +418,24 @@ fn an_interpreted_client_needs_a_profile_that_describes_one() {
     let interpreted = "--set simulation.client=interpreted";
     let problem = "aws-us-east-1 describes no interpreted client";
     let fitted = format!("--profile aws-us-east-1 {interpreted}");
-    refused(&fitted, &[problem, "aws-us-east-1-2024"]);
-    let of = |client: &str| -> Vec<f64> {
-        let plan = plan(EXPERIMENT, client);
-        let rows = items(&plan, "rows").iter();
-        rows.map(|row| row["estimate"]["seconds"].as_f64().unwrap())
-            .collect()
-    };
-    for (compiled, interpreted) in of("").into_iter().zip(of(interpreted)) {
-        assert!(compiled < interpreted, "{compiled} and {interpreted}");
+    refused(EXPERIMENT, &fitted, &[problem, "aws-us-east-1-2024"]);
+    let [compiled, slower] = ["", interpreted].map(|client| plan(EXPERIMENT, client));
+    let seconds = |row: &Value| row["estimate"]["seconds"].as_f64().unwrap();
+    for (compiled, slower) in items(&compiled, "rows").iter().zip(items(&slower, "rows")) {
+        let is_slower = seconds(compiled) < seconds(slower);
+        assert!(is_slower, "{compiled} and {slower}");
     }
 }
 
-/// An instance type is known if the price book has it that is given, not only the shipped one.
+/// Not only of the shipped one; and a plan names the region of its prices.
 #[test]
 fn an_instance_type_is_one_of_the_price_book_that_is_given() {
     let book = shipped("harness/prices/us-east-1-2026-11-21.yaml");
     let book = book.replace("dimension: ec2/g6.xlarge", "dimension: ec2/g6.4xlarge");
+    let book = book.replacen("region: us-east-1", "region: eu-west-1", 1);
     let experiment = of_systems("{system: gpu_baseline, instance_type: g6.4xlarge}");
     let scene = scene(&experiment).with("book.yaml", &book);
     scene.run("plan x.yaml").ends(2).says(&["--prices FILE"]);
-    scene.run("plan x.yaml --prices book.yaml").ends(0);
-}
-
-#[test]
-fn a_plan_names_the_region_of_its_prices() {
-    let book = shipped("harness/prices/us-east-1-2026-11-21.yaml");
-    let elsewhere = book.replacen("region: us-east-1", "region: eu-west-1", 1);
-    let scene = scene(EXPERIMENT).with("book.yaml", &elsewhere);
     let text = scene.text("plan x.yaml --prices book.yaml");
-    holds(&text, &["\nprices: eu-west-1, 2026-11-21"]);
+    holds(text, &["\nprices: eu-west-1, 2026-11-21"]);
 }

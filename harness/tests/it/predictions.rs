@@ -6,7 +6,6 @@ use std::process::Command;
 
 use epochcost_experiment::{Experiment, Options};
 use epochcost_judge::audit;
-use epochcost_spec::published::Paper;
 use serde_json::Value;
 
 use crate::support::root;
@@ -47,17 +46,10 @@ fn records() -> Vec<(String, BTreeSet<(String, String)>)> {
     commits(RECORD).into_iter().filter_map(of).collect()
 }
 
-fn papers() -> Vec<Paper> {
-    let folders: Vec<_> = (audit::names().into_iter())
-        .map(|name| root().join("experiments").join(name))
-        .collect();
-    audit::read(&folders, None).unwrap()
-}
-
 #[test]
 fn a_prediction_is_of_a_claim_that_its_experiment_makes() {
     let mut loaded = BTreeMap::new();
-    for paper in papers() {
+    for paper in audit::read(&[], None).unwrap() {
         for one in &paper.predictions {
             let item = format!("experiments/{}/{}.yaml", paper.name, one.experiment);
             let file = root().join(item);
@@ -81,7 +73,7 @@ fn a_prediction_stood_before_its_claim_was_first_recorded() {
         return;
     }
     let mut checked = 0;
-    for paper in papers() {
+    for paper in audit::read(&[], None).unwrap() {
         let path = format!("experiments/{}/predictions.csv", paper.name);
         for one in &paper.predictions {
             let is_renamed = !one.then.is_empty();

@@ -10,7 +10,8 @@ use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::RunDirectory;
 use epochcost_testing::or_skip;
 
-use crate::support::Scene;
+use crate::reliability::SIZES;
+use crate::support::{LENET5, Scene, lines_of, until};
 
 /// Adds a file's nanoseconds to the system's time, and refuses locks.
 const LIBRARY: &str = r#"
@@ -49,32 +50,10 @@ int flock(int file, int operation) {
 
 /// The second of three trials takes three seconds and more.
 const TRAINED: &str = "\
-schema: 1
-name: trained
-dataset: {name: synthetic-mnist, train: 256, test: 32}
-model: lenet5
-workers: 2
-batch_size: 8
-batches_per_worker: 2
-epochs: 1
 systems:
   - allreduce
   - {system: scatterreduce, faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 3000}}]}
   - spirt
-";
-
-const SIMULATED: &str = "\
-schema: 1
-name: simulated
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
-workers: 2
-batch_size: 64
-batches_per_worker: 2
-epochs: 1
-evaluate: never
-systems: [allreduce]
 ";
 
 /// A directory with an experiment and the library. Sandboxes have a `/tmp` of their own.
@@ -98,7 +77,8 @@ fn run(scene: &Scene) -> Command {
 /// The clocks of the harness and of its workers are set back by an hour in the second trial.
 #[test]
 fn a_clock_that_is_set_during_a_run_changes_no_figure() {
-    let Some(scene) = scene(TRAINED) else {
+    let experiment = format!("{LENET5}{TRAINED}");
+    let Some(scene) = scene(&experiment) else {
         return;
     };
     let [clock, worker, script, library] =
@@ -124,9 +104,7 @@ fn a_clock_that_is_set_during_a_run_changes_no_figure() {
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let trials = scene.file("run/trials.jsonl");
-    while fs::read_to_string(&trials).map_or(0, |text| text.lines().count()) == 0 {
-        sleep(Duration::from_millis(20));
-    }
+    until(|| lines_of(&trials) > 0);
     // The second trial has begun by then, and has not ended.
     sleep(Duration::from_secs(1));
     set(-3_600);
@@ -156,8 +134,7 @@ fn a_clock_that_is_set_during_a_run_changes_no_figure() {
 
 #[test]
 fn a_file_system_without_locks_is_warned_of() {
-    if let Some(scene) = scene(SIMULATED) {
-        let ended = scene.end(run(&scene).env("TEST_NO_LOCKS", "1")).ends(0);
-        ended.says(&["cannot be locked", "--out on a local disk"]);
-    }
+    let Some(scene) = scene(SIZES) else { return };
+    let ended = scene.end(run(&scene).env("TEST_NO_LOCKS", "1")).ends(0);
+    ended.says(&["cannot be locked", "--out on a local disk"]);
 }

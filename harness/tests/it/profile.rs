@@ -3,15 +3,15 @@
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use epochcost_platform::local::worker;
 use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile};
 use epochcost_systems::Device;
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Scene, cases, holds, items, lacks, root};
+use crate::real_services::processes::is_gone;
+use crate::support::{Ended, Scene, cases, holds, items, lacks, root, signal, until};
 
 /// Exit 2, a message with these words, and nothing written.
 #[track_caller]
@@ -65,6 +65,10 @@ fn bad_arguments_are_refused_before_any_work() {
         "--batch 8,0 | '0' | --batch",
         "--steps 0 | '0' | --steps",
         "--threads 1,100000 | 100000 threads | help: ",
+        "--as-measured | --as-measured",
+        "--model lenet5 -- sh | --model",
+        "--rounds 2 -- sh | --rounds",
+        "--for soon -- sh | --for",
         "-- no-such-program-anywhere {batch} | --batch 8,32",
         "--batch 8 -- sh | {batch}",
         "--batch 8,16 --samples-per-step 8 -- sh {batch} | 8 for 2 batch sizes | x0.5",
@@ -79,14 +83,14 @@ fn data(path: &str) -> String {
     path.display().to_string()
 }
 
-/// Whether Python runs this; says that the test does not run where it does not.
-fn python_runs(code: &str) -> bool {
+/// An empty directory where Python runs this; says that the test does not run where it does not.
+fn with_python(code: &str) -> Option<Scene> {
     let ran = Command::new("python3").args(["-c", code]).output();
     let runs = ran.is_ok_and(|output| output.status.success());
     if !runs {
         eprintln!("not run: python3 -c '{code}' fails");
     }
-    runs
+    runs.then(Scene::empty)
 }
 
 /// `profile` of a program, with the stand-in for PyTorch on Python's path.
@@ -102,22 +106,17 @@ fn profiled(scene: &Scene, arguments: &str) -> Value {
     profile(scene, arguments).ends(0).json()
 }
 
-/// Samples of the steps by batch size.
 fn samples(profiled: &Value) -> Vec<u64> {
     let points = items(profiled, "points").iter();
-    points
-        .map(|point| point["samples"].as_u64().unwrap())
-        .collect()
+    let samples = points.map(|point| point["samples"].as_u64());
+    samples.map(Option::unwrap).collect()
 }
 
 /// The whole way of an unchanged script: hooks, samples, model, profile, experiment, plan.
 /// The script would train for minutes, and is ended after its steps.
 #[test]
 fn an_unchanged_training_is_profiled_and_planned() {
-    if !python_runs("") {
-        return;
-    }
-    let scene = Scene::empty();
+    let Some(scene) = with_python("") else { return };
     let script = data("torch_stub/train.py");
     let arguments = format!("--batch 4,16 --out mine.yaml -- python3 '{script}' --batch {{batch}}");
     let found = profiled(&scene, &arguments);
@@ -176,18 +175,15 @@ fn an_unchanged_training_is_profiled_and_planned() {
     profile(&scene, &arguments).ends(2);
 }
 
-/// What every fifth step does beside is in the mean of its operations and of its time.
 #[test]
 fn steps_that_differ_count_as_often_as_they_are_taken() {
-    if !python_runs("") {
-        return;
-    }
-    let scene = Scene::empty();
+    let Some(scene) = with_python("") else { return };
     let script = data("torch_stub/train.py");
-    let found = profiled(
-        &scene,
-        &format!("--out own.yaml -- python3 '{script}' --every 5"),
-    );
+    let run = |out: &str, option: &str| {
+        let arguments = format!("--out {out}.yaml -- python3 '{script}' {option}");
+        profiled(&scene, &arguments)
+    };
+    let found = run("own", "--every 5");
     // 1,000 per sample, and in every fifth step 1,000 more; seen from the third step on.
     let flops = found["model"]["flops_per_sample"].as_f64().unwrap();
     assert!((1090.0..1310.0).contains(&flops), "{found:#}");
@@ -198,21 +194,15 @@ fn steps_that_differ_count_as_often_as_they_are_taken() {
     // What a reinforcement learner does before each step may be training: nobody but its user knows.
     let warned = "taken for evaluation";
     assert!(!found["warnings"].to_string().contains(warned), "{found:#}");
-    let found = profiled(
-        &scene,
-        &format!("--out rollouts.yaml -- python3 '{script}' --rollouts"),
-    );
-    holds(found["warnings"].to_string(), &[warned]);
+    holds(&run("rollouts", "--rollouts")["warnings"], &[warned]);
 }
 
 /// Samples are those of the loader whatever else is called, an evaluation is no part of a step, and the
 /// program's checkpoint and its epochs are left and found as they were.
 #[test]
 fn what_is_no_training_is_taken_for_none() {
-    if !python_runs("") {
-        return;
-    }
-    let scene = Scene::of("model.pt", "trained");
+    let Some(scene) = with_python("") else { return };
+    scene.write("model.pt", "trained");
     let script = data("torch_stub/hard.py");
     let by_batch = format!("--batch 8,16 --out own.yaml -- python3 '{script}' --batch {{batch}}");
     let found = profiled(&scene, &by_batch);
@@ -221,46 +211,35 @@ fn what_is_no_training_is_taken_for_none() {
         // The evaluation between two epochs sleeps for longer than any step takes.
         assert!(point["whole_s"].as_f64().unwrap() < 0.3, "{point}");
     }
-    let notes = [
-        "as the DataLoader hands out; Discriminator takes",
-        "model.pt: the file that was there is put back",
-    ];
-    holds(found["notes"].to_string(), &notes);
+    let notes = &found["notes"];
+    holds(notes, &["as the DataLoader hands out; Discriminator takes"]);
+    holds(notes, &["model.pt: the file that was there is put back"]);
     assert_eq!(scene.read("model.pt"), "trained");
-    let source = found["profile"]["models"][0]["source"].as_str().unwrap();
-    holds(source, &["the program's own forward passes"]);
+    let own = ["the program's own forward passes"];
+    holds(&found["profile"]["models"][0]["source"], &own);
     let words = ["By args.epochs of hard.py.\nepochs: 40", "samples: 16,"];
     holds(scene.read("own-plan.yaml"), &words);
     // A graph is neither cut nor sampled: an epoch is a step, which a plan can train.
-    let full = profiled(
-        &scene,
-        &format!("--out full.yaml -- python3 '{script}' --full"),
-    );
+    let run = |out: &str| {
+        let arguments = format!("--out {out}.yaml -- python3 '{script}' --{out}");
+        profiled(&scene, &arguments)
+    };
+    let full = run("full");
     assert_eq!(samples(&full), [2708]);
     assert_eq!(full["model"]["epoch_samples"], 2708.0);
-    let words = [
-        "one graph, which is not cut",
-        "workers: 1\n",
-        "epochs: 40\n",
-        "[gpu_baseline]",
-    ];
-    holds(scene.read("full-plan.yaml"), &words);
+    let plan = scene.read("full-plan.yaml");
+    holds(&plan, &["workers: 1\n", "epochs: 40\n", "[gpu_baseline]"]);
+    holds(&plan, &["one graph, which is not cut"]);
     let answer = scene.json("plan full-plan.yaml --json --deadline 2h --place aws-r5.large");
     let question = &answer["answer"]["question"];
     assert_eq!(question["steps_per_epoch"], 1, "{answer:#}");
     // A batch that two networks take is not all the data.
-    let delayed = profiled(
-        &scene,
-        &format!("--out delayed.yaml -- python3 '{script}' --delayed"),
-    );
+    let delayed = run("delayed");
     assert!(delayed["model"]["epoch_samples"].is_null(), "{delayed:#}");
     assert_eq!(samples(&delayed), [8]);
     // A factor halves them.
-    let halved = profiled(
-        &scene,
-        &format!("--force --samples-per-step x0.5 {by_batch}"),
-    );
-    assert_eq!(samples(&halved), [4, 8]);
+    let halved = format!("--force --samples-per-step x0.5 {by_batch}");
+    assert_eq!(samples(&profiled(&scene, &halved)), [4, 8]);
 }
 
 /// A line that is not UTF-8 is a note like any other, and a signal ends the program with its children.
@@ -276,22 +255,22 @@ fn a_line_of_any_bytes_is_a_note() {
 /// A program that takes six steps, fewer than are asked for.
 const SIX: &str = r#"for i in 1 2 3 4 5 6; do echo "step samples=4 seconds=0.01"; done > "$EPOCHCOST_PROFILE_PIPE";"#;
 
-/// Steps of a program that fails are none, however many there were.
+/// Steps of a program that fails are none, however many there were: the verb ends with the reason and the
+/// program's own last words.
 #[test]
 fn a_program_that_fails_gives_no_profile() {
     let scene = Scene::empty();
-    for (end, code, status) in [
-        ("exit 17", 5, "exit status: 17"),
-        ("kill -9 $$", 5, "signal: 9"),
-        ("exit 0", 0, ""),
-    ] {
-        let ended = profile(&scene, &format!("--out own.yaml -- sh -c '{SIX} {end}'"));
-        holds(ended.ends(code).message(), &[status]);
-        assert_eq!(scene.has("own.yaml"), code == 0);
+    let run = |program: &str| profile(&scene, &format!("--out own.yaml -- sh -c '{program}'"));
+    for ([end], words) in cases(&["exit 17 | exit status: 17", "kill -9 $$ | signal: 9"]) {
+        holds(run(&format!("{SIX} {end}")).ends(5).message(), &words);
     }
+    let words = ["exit status: 3", "no such data", "0 counted steps"];
+    holds(run("echo no such data; exit 3").ends(5).text(), &words);
+    assert_eq!(fs::read_dir(scene.path()).unwrap().count(), 0);
+    run(&format!("{SIX} exit 0")).ends(0);
+    assert!(scene.has("own.yaml"));
 }
 
-/// A program that takes no more steps ends when those that were counted have lasted long enough.
 #[test]
 fn a_program_that_stalls_ends_in_time() {
     let began = Instant::now();
@@ -306,11 +285,8 @@ fn arguments_are_shown_on_one_line_and_without_secrets() {
     let scene = Scene::empty();
     let secrets =
         "--token=swordfish --api-key swordfish https://me:swordfish@host/ 'a\nmodels: []'";
-    let ended = profile(
-        &scene,
-        &format!("--out own.yaml -- sh -c '{SIX}' sh {secrets}"),
-    )
-    .ends(0);
+    let arguments = format!("--out own.yaml -- sh -c '{SIX}' sh {secrets}");
+    let ended = profile(&scene, &arguments).ends(0);
     let written = scene.read("own.yaml");
     let said = ended.message() + &ended.text() + &written;
     lacks(&said, &["swordfish"]);
@@ -319,20 +295,22 @@ fn arguments_are_shown_on_one_line_and_without_secrets() {
     holds(&written, &["--token=***"]);
 }
 
-/// A program may close descriptors that it did not open, and replace the clock.
+/// Two lines report the steps of any Python program, which may close descriptors that it did not open, and
+/// replace the clock.
 #[test]
-fn a_program_that_closes_and_replaces_is_measured() {
-    if !python_runs("") {
-        return;
-    }
+fn a_program_that_reports_its_steps_is_measured() {
+    let Some(scene) = with_python("") else { return };
     let script = "import os, time, epochcost_profile as p\n\
                   p.step(samples=4)\n\
                   os.closerange(3, 256)\n\
                   own = [open(f\"own{n}\", \"w\") for n in range(300)]\n\
                   time.perf_counter = lambda: 0.0\n\
                   for _ in range(12):\n  time.sleep(0.02); p.step(samples=4)\n";
-    let scene = Scene::empty();
-    let found = profiled(&scene, &format!("--out own.yaml -- python3 -c '{script}'"));
+    let arguments = format!("--out own.yaml --name loop -- python3 -c '{script}'");
+    let found = profiled(&scene, &arguments);
+    assert_eq!(samples(&found), [4]);
+    assert_eq!(found["profile"]["models"][0]["model"], "loop");
+    holds(&found["warnings"], &["one batch size"]);
     let seconds = found["points"][0]["step_s"].as_f64();
     assert!(seconds > Some(0.015), "{found:#}");
     for n in 0..300 {
@@ -346,29 +324,11 @@ fn a_program_that_closes_and_replaces_is_measured() {
 fn no_child_outlives_a_program() {
     let scene = Scene::empty();
     let children = "env -i sleep 600 & echo $! > group; setsid env -i sleep 600 & echo $! > own;";
-    profile(
-        &scene,
-        &format!("--out own.yaml -- sh -c '{children} {SIX}'"),
-    )
-    .ends(0);
+    let arguments = format!("--out own.yaml -- sh -c '{children} {SIX}'");
+    profile(&scene, &arguments).ends(0);
     for name in ["group", "own"] {
-        ends(scene.read(name).trim().parse().unwrap());
-    }
-}
-
-/// Waits for the end of a process; a busy machine takes its time.
-#[cfg(target_os = "linux")]
-#[track_caller]
-fn ends(id: u32) {
-    // Ended, and at most not yet waited for.
-    let is_there = || {
-        let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        !state.is_empty() && !state.contains(") Z")
-    };
-    let began = Instant::now();
-    while is_there() {
-        assert!(began.elapsed().as_secs() < 10, "{id} runs on");
-        sleep(Duration::from_millis(10));
+        let id = scene.read(name).trim().parse().unwrap();
+        until(|| is_gone(id));
     }
 }
 
@@ -383,21 +343,15 @@ fn no_process_is_left_after_a_signal() {
     let profile = format!("profile --threads 1 --out own.yaml -- sh -c '{script}'");
     let mut profiler = scene.command(&profile);
     let mut profiler = profiler.stderr(Stdio::null()).spawn().unwrap();
-    let ids = ["own", "child"].map(|name| {
-        loop {
-            let text = fs::read_to_string(scene.file(name)).unwrap_or_default();
-            match text.trim().parse::<u32>() {
-                Ok(id) => break id,
-                Err(_) => sleep(Duration::from_millis(10)),
-            }
-        }
-    });
-    let id = profiler.id().to_string();
-    let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
-    assert!(sent.unwrap().success());
+    let id = |name| {
+        let text = fs::read_to_string(scene.file(name)).unwrap_or_default();
+        text.trim().parse::<u32>()
+    };
+    until(|| id("own").is_ok() && id("child").is_ok());
+    signal("TERM", profiler.id());
     assert_eq!(profiler.wait().unwrap().code(), Some(7));
-    for id in ids {
-        ends(id);
+    for name in ["own", "child"] {
+        until(|| is_gone(id(name).unwrap()));
     }
 }
 
@@ -422,34 +376,6 @@ fn a_program_reports_its_own_steps_on_the_pipe() {
 }
 
 #[test]
-fn two_lines_report_the_steps_of_any_python_program() {
-    if !python_runs("") {
-        return;
-    }
-    let script = "import epochcost_profile, time\nwhile True:\n    time.sleep(0.005)\n    \
-                  epochcost_profile.step(samples=5)\n";
-    let arguments = format!("--out own.yaml --name loop -- python3 -c '{script}'");
-    let found = profiled(&Scene::empty(), &arguments);
-    assert_eq!(samples(&found), [5]);
-    assert_eq!(found["profile"]["models"][0]["model"], "loop");
-    holds(found["warnings"].to_string(), &["one batch size"]);
-}
-
-/// A program that cannot be profiled ends the verb with the reason and its own last words.
-#[test]
-fn a_program_without_steps_is_refused_with_its_output() {
-    let scene = Scene::empty();
-    let ended = profile(
-        &scene,
-        "--out own.yaml -- sh -c 'echo no such data; exit 3'",
-    );
-    let words = ["exit status: 3", "no such data", "0 counted steps"];
-    holds(ended.ends(5).text(), &words);
-    assert_eq!(fs::read_dir(scene.path()).unwrap().count(), 0);
-}
-
-/// Steps that do not lie on a line are no profile, unless one insists.
-#[test]
 fn a_bad_fit_is_refused() {
     let scene = Scene::empty();
     let script = r#"i=0; while true; do i=$((i+1)); echo "step samples=$1 seconds=$((100 / $1))"; done > "$EPOCHCOST_PROFILE_PIPE""#;
@@ -458,21 +384,19 @@ fn a_bad_fit_is_refused() {
     let refused = scene.run(&format!("{profile} {program}")).ends(5);
     refused.says(&["do not lie on a line", "--allow-bad-fit"]);
     assert_eq!(fs::read_dir(scene.path()).unwrap().count(), 0);
-    scene
-        .run(&format!("{profile} --allow-bad-fit {program}"))
-        .ends(0);
+    scene.text(&format!("{profile} --allow-bad-fit {program}"));
     assert!(scene.has("own.yaml"));
 }
 
 /// With PyTorch itself, where it is installed.
 #[test]
 fn pytorch_is_profiled_unchanged() {
-    if !python_runs("import torch") {
+    let Some(scene) = with_python("import torch") else {
         return;
-    }
+    };
     let script = root().join("harness/examples/profiling/lora.py");
     let small = "--layers 2 --width 64 --heads 2 --vocabulary 100";
-    let found = Scene::empty().json(&format!(
+    let found = scene.json(&format!(
         "profile --json --allow-bad-fit --threads 1 --steps 7 --batch 2,8 --out lora.yaml -- \
          python3 '{}' --batch {{batch}} {small}",
         script.display()

@@ -71,10 +71,8 @@ fn parts(path: &str, schema: &Value, each: &mut dyn FnMut(&str, &Value)) {
 
 #[test]
 fn every_number_has_both_bounds_and_every_text_list_and_map_a_length() {
-    let settings = epochcost_systems::systems()
-        .iter()
-        .map(|system| system.name());
-    let settings = settings.map(|name| (name, of_settings(name).clone()));
+    let systems = epochcost_systems::systems().iter();
+    let settings = systems.map(|system| (system.name(), of_settings(system.name()).clone()));
     let kinds = KINDS.iter().map(|kind| (kind.name, (kind.schema)()));
     let (mut unbounded, mut numbers) = (Vec::new(), 0);
     for (name, schema) in kinds.chain(settings) {
@@ -118,16 +116,13 @@ fn every_field_says_what_it_means() {
 
 #[test]
 fn every_shipped_file_names_its_schema_and_is_valid_by_it() {
-    let mut files = Vec::new();
-    for directory in [
-        "experiments",
-        "harness/hardware",
-        "harness/places",
-        "harness/prices",
-        "harness/profiles",
-    ] {
-        files.extend(files_of(&root().join(directory), "yaml"));
-    }
+    let directories = "experiments harness/hardware harness/places harness/prices harness/profiles";
+    let directories = directories
+        .split(' ')
+        .map(|directory| root().join(directory));
+    let files: Vec<_> = directories
+        .flat_map(|directory| files_of(&directory, "yaml"))
+        .collect();
     assert!(files.len() > 100, "{}", files.len());
     let validator = Validator::of(&KINDS.each_ref().map(|kind| kind.name));
     let mut wrong = Vec::new();

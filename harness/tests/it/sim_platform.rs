@@ -5,7 +5,7 @@ use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::{RunDirectory, SCHEMA_VERSION};
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Scene, holds, items};
+use crate::support::{Ended, LENET5, Scene, holds, items, lacks};
 
 /// Five systems with a model that no build has, on data that is not there.
 const SIZES: &str = "\
@@ -45,15 +45,8 @@ simulation:
   constants: {object_store.service.request_latency_s: {value: 0.05, assumed: a test}}
 ";
 
-/// LeNet-5 on generated digits, on either platform.
+/// On either platform.
 const TRAINED: &str = "\
-schema: 1
-name: trained
-dataset: {name: synthetic-mnist, train: 128, test: 32}
-model: lenet5
-workers: 2
-batch_size: 16
-epochs: 1
 memory_mb: 1769
 systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 simulation: {real_compute: true, compute: [stated-flops]}
@@ -91,14 +84,7 @@ fn one_seed_gives_the_same_bytes() {
     // Virtual time has no date of its end.
     let described = scene.read("first/ro-crate-metadata.json");
     assert!(!described.contains("null"), "{described}");
-    let files = [
-        "trials.jsonl",
-        "invocations.jsonl",
-        "plan.json",
-        "epochs.tsv",
-        "cost.json",
-    ];
-    for name in files {
+    for name in "trials.jsonl invocations.jsonl plan.json epochs.tsv cost.json".split(' ') {
         let [first, second] = ["first", "second"].map(|run| scene.read(&format!("{run}/{name}")));
         assert!(first == second, "{name} differs");
     }
@@ -118,20 +104,13 @@ fn one_seed_gives_the_same_bytes() {
     // Samples follow the seed.
     run(&scene, "other", &format!("{sampled} --set seed=43")).ends(0);
     assert_ne!(first, comparable(&scene, "other"));
-}
-
-#[test]
-fn samples_have_an_interval_and_repetitions_have_none_to_speak_of() {
-    let scene = scene(SIZES);
-    let width = |sample: bool| {
-        let simulation = format!("simulation={{compute: [], sample: {sample}}}");
-        let out = sample.to_string();
-        run(&scene, &out, &format!("--trials 3 --set '{simulation}'")).ends(0);
-        let row = &summary(&scene, &out)["rows"][3];
+    // They have an interval, and repetitions have none to speak of.
+    run(&scene, "same", "--trials 3").ends(0);
+    let [same, sampled] = ["same", "first"].map(|out| {
+        let row = &summary(&scene, out)["rows"][3];
         let ends = &row["figures"]["seconds_per_epoch"]["ci95"];
         ends[1].as_f64().unwrap() - ends[0].as_f64().unwrap()
-    };
-    let (same, sampled) = (width(false), width(true));
+    });
     assert!(same.abs() < 1e-9, "{same}");
     assert!(sampled > 0.0, "{sampled}");
 }
@@ -151,8 +130,7 @@ fn impossible_rows_are_results() {
         for text in pages.iter().chain([&table]) {
             holds(text, &[why]);
         }
-        let trials = (&row["trials"], &row["failed_trials"]);
-        assert_eq!(trials, (&0.into(), &0.into()));
+        assert_eq!([&row["trials"], &row["failed_trials"]], [0, 0]);
         assert_eq!(row["figures"], json!({}), "{row}");
         let traffic = row["traffic"].as_object().unwrap();
         assert!(traffic.values().all(Value::is_null), "never 0");
@@ -171,17 +149,14 @@ fn rows_of_other_numbers_of_epochs_are_not_ranked_together() {
     let (head, rest) = CLAIMED.split_once("systems:\n").unwrap();
     let (_, simulation) = rest.split_once("simulation:\n").unwrap();
     let rows = "{system: gpu_baseline, epochs: 4}, {system: allreduce, memory_mb: 4096}";
-    let scene = scene(&format!(
-        "{head}systems: [{rows}]\nsimulation:\n{simulation}"
-    ));
+    let systems = format!("systems: [{rows}]\nsimulation:\n");
+    let scene = scene(&[head, &systems, simulation].concat());
     let answer = |out: &str, options: &str| {
         run(&scene, out, options).ends(0);
         summary(&scene, out)["answer"].to_string()
     };
-    holds(
-        answer("apart", ""),
-        &["No two rows of this run do the same work"],
-    );
+    let unlike = "No two rows of this run do the same work";
+    holds(answer("apart", ""), &[unlike]);
     let alike = answer("alike", "--set 'systems.*.epochs=2'");
     holds(&alike, &["Cheapest: ", "the cheapest on "]);
 }
@@ -240,39 +215,30 @@ fn a_simulated_run_says_what_it_stands_on() {
     assert_eq!(manifest["schema_version"]["minor"], SCHEMA_VERSION.minor);
     let record = &manifest["simulation"];
     let constants = items(record, "constants");
-    let stated = constants
-        .iter()
-        .filter(|constant| constant["stated"] == true);
-    let stated: Vec<&Value> = stated.collect();
-    assert_eq!(stated.len(), 1);
-    assert_eq!(stated[0]["path"], "object_store.service.request_latency_s");
-    assert_eq!(stated[0]["value"], 0.05);
+    let mut stated = constants.iter().filter(|one| one["stated"] == true);
+    let only = stated.next().unwrap();
+    assert_eq!(only["path"], "object_store.service.request_latency_s");
+    assert_eq!(only["value"], 0.05);
+    assert_eq!(stated.next(), None);
     assert_eq!(record["compute"][0]["costs"][0]["model"], "mobilenet");
     let [page, twin] = ["run/report.html", "run/report.md"].map(|name| scene.read(name));
-    let simulated = "Every figure here is simulated";
+    let sources = ["Sources of the simulation", "stated by the experiment"];
     for text in [&page, &twin] {
-        holds(
-            text,
-            &[
-                simulated,
-                "Sources of the simulation",
-                "stated by the experiment",
-            ],
-        );
-        assert!(!text.contains("1970"));
+        holds(text, &["Every figure here is simulated"]);
+        holds(text, &sources);
+        lacks(text, &["1970"]);
     }
     for constant in constants {
         holds(&page, &[constant["path"].as_str().unwrap()]);
     }
     holds(&page, &[r#"class="simulated""#]);
-    let warned = ended.message();
-    assert!(!warned.contains("the machine was busy"), "{warned}");
+    lacks(ended.message(), &["the machine was busy"]);
 }
 
 /// The very code that trains on this machine trains in virtual time.
 #[test]
 fn training_in_virtual_time_gives_the_losses_of_real_time() {
-    let scene = scene(TRAINED);
+    let scene = scene(&format!("{LENET5}{TRAINED}"));
     let worker = find_or_build().unwrap().path.canonicalize().unwrap();
     let [local, simulated] = ["local", "sim"].map(|platform| {
         let arguments = format!("run experiment.yaml --out {platform} --platform {platform}");
@@ -282,13 +248,10 @@ fn training_in_virtual_time_gives_the_losses_of_real_time() {
     });
     for (real, virtual_) in items(&local, "rows").iter().zip(items(&simulated, "rows")) {
         assert_eq!(real["id"], virtual_["id"]);
-        for figure in [
-            "/figures/train_loss/mean",
-            "/figures/accuracy/mean",
-            "/replicas_identical",
-            "/closed_form",
-        ] {
-            let [a, b] = [real, virtual_].map(|row| row.pointer(figure));
+        let figures =
+            "figures/train_loss/mean figures/accuracy/mean replicas_identical closed_form";
+        for figure in figures.split(' ') {
+            let [a, b] = [real, virtual_].map(|row| row.pointer(&format!("/{figure}")));
             assert_eq!(a, b, "{figure} of {}", real["id"]);
             let is_known = a.is_some_and(|value| !value.is_null());
             assert!(is_known, "{figure} of {}", real["id"]);

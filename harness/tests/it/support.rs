@@ -3,11 +3,49 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 pub use crate::testing::{cases, holds, lacks};
+
+/// What an experiment begins with that trains LeNet-5 on this machine.
+pub const LENET5: &str = "\
+schema: 1
+name: lenet5
+dataset: {name: synthetic-mnist, train: 64, test: 10}
+model: lenet5
+workers: 2
+batch_size: 8
+batches_per_worker: 2
+epochs: 1
+";
+
+/// Waits until something is so, in bounds for a busy machine.
+#[track_caller]
+pub fn until(condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        let is_stuck = since.elapsed() > Duration::from_secs(240);
+        assert!(!is_stuck, "the condition comes true");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// Sends a signal to a process.
+#[track_caller]
+pub fn signal(name: &str, process: u32) {
+    let arguments = ["-s", name, &process.to_string()];
+    let sent = Command::new("kill").args(arguments).status();
+    assert!(sent.unwrap().success());
+}
+
+/// How many lines a file has; none where it is not there.
+pub fn lines_of(file: &Path) -> usize {
+    fs::read_to_string(file).map_or(0, |text| text.lines().count())
+}
 
 /// A command that runs the program.
 pub fn program() -> Command {

@@ -157,18 +157,4 @@ mod tests {
         let (_kept, none) = super::tests::catalogue(&FILES[..2]);
         assert!(matches!(none, Err(Error::NothingSelected(_))));
     }
-
-    #[test]
-    fn an_unknown_name_is_told_the_nearest() {
-        let (_kept, catalogue) = catalogue(&FILES);
-        let catalogue = catalogue.unwrap();
-        let item = ids(&catalogue, &["one/tabel10"]).unwrap_err();
-        assert!(item.contains("did you mean `one/table10`?"), "{item}");
-        let paper = ids(&catalogue, &["one-moer"]).unwrap_err();
-        assert!(paper.contains("did you mean `one-more`?"), "{paper}");
-        let part = ids(&catalogue, &["table10"]).unwrap_err();
-        assert!(part.contains("did you mean `one/table10`?"), "{part}");
-        let other = ids(&catalogue, &["smoke"]).unwrap_err();
-        assert!(other.contains("`epochcost run smoke`"), "{other}");
-    }
 }

@@ -13,12 +13,11 @@ use epochcost_kernels::hash;
 use epochcost_platform::local::{Local, Worker, worker};
 use epochcost_platform::{PlatformError, Progress, TrialData};
 use epochcost_spec::metering::{Invocation, TrialOutcome};
-use epochcost_spec::rows::{Fault, FaultKind, Row, TrialPlan};
-use epochcost_systems::{
-    DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Stage, StepRecord, find, find_model,
-};
-use serde_json::{Map, json};
+use epochcost_spec::rows::{Fault, FaultKind, TrialPlan};
+use epochcost_systems::{Device, Evaluate, Host, Record, Stage, StepRecord, find, find_model};
+use serde_json::json;
 
+use crate::fixture;
 use crate::support::{Scene, holds};
 
 mod surroundings;
@@ -41,59 +40,20 @@ fn found() -> Worker {
 }
 
 fn plan(system: &str) -> TrialPlan {
-    epochcost_testing::watch();
-    let found = find(system).unwrap();
-    let fidelity = Fidelity::Paper;
-    let samples = WORKERS * BATCHES * BATCH_SIZE;
-    let job = Job {
-        trial: format!("{system}-0"),
-        system: system.into(),
-        fidelity,
-        settings: found.settings(fidelity, &Map::new()).unwrap(),
-        model: "lenet5".into(),
-        data: DataPlan {
-            dataset: "synthetic-mnist".into(),
-            record_bytes: RECORD_BYTES,
-            train_samples: samples,
-            validation_samples: 0,
-            test_samples: 8,
-            augment: false,
-        },
-        workers: WORKERS,
-        batch_size: BATCH_SIZE,
-        batches_per_worker: BATCHES,
-        last_batch: None,
-        epochs: EPOCHS,
-        seed: 11,
-        optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),
-        evaluate: Evaluate::Last,
-        device: Device::Cpu,
-        attack: None,
-    };
-    let row = Row {
-        id: system.into(),
-        job,
-        memory_mb: 1_769,
-        function_memory_mb: Default::default(),
-        timeout_s: 900,
-        instance_type: "g4dn.xlarge".into(),
-        cpu_fallback: false,
-        precision: Default::default(),
-        faults: Vec::new(),
-        own_model: None,
-        classes: None,
-        jobs: 1,
-        one_machine: None,
-        constants: std::collections::BTreeMap::new(),
-        client: None,
-        tensor_store: None,
-        sandbox: Default::default(),
-    };
-    TrialPlan {
-        row,
-        trial: 0,
-        sizes: find_model("lenet5").unwrap().sizes,
-    }
+    let mut plan = fixture::plan(system, 0);
+    (plan.row.memory_mb, plan.row.cpu_fallback) = (1_769, false);
+    plan.sizes = find_model("lenet5").unwrap().sizes;
+    let job = &mut plan.row.job;
+    job.model = "lenet5".into();
+    job.data.dataset = "synthetic-mnist".into();
+    job.data.record_bytes = RECORD_BYTES;
+    job.data.train_samples = WORKERS * BATCHES * BATCH_SIZE;
+    job.data.test_samples = 8;
+    (job.workers, job.epochs) = (WORKERS, EPOCHS);
+    (job.batch_size, job.batches_per_worker) = (BATCH_SIZE, BATCHES);
+    job.optimizer = serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap();
+    job.evaluate = Evaluate::Last;
+    plan
 }
 
 fn with_fault(system: &str, kind: FaultKind) -> TrialPlan {
@@ -147,10 +107,6 @@ async fn a_trial_handed_over_gives_what_it_gives_here() {
     assert_eq!(there.failure, None);
     let here = run(&plan).await;
     // A reader of JSON may round the last digit of a loss otherwise.
-    let digests = |outcome: &TrialOutcome| -> BTreeMap<_, _> {
-        let course = course(outcome).into_iter();
-        course.map(|(place, (_, digest))| (place, digest)).collect()
-    };
     assert_eq!(digests(&there), digests(&here));
     assert!(!digests(&here).is_empty());
 }
@@ -227,7 +183,6 @@ fn assert_succeeds(plan: &TrialPlan, outcome: &TrialOutcome) {
     }
 }
 
-/// Digests of the parameters after each step, by step.
 fn digests(outcome: &TrialOutcome) -> BTreeMap<(usize, Option<usize>), BTreeSet<String>> {
     let mut digests = BTreeMap::<_, BTreeSet<_>>::new();
     for step in step_records(outcome) {
@@ -315,79 +270,56 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
     }
 }
 
-/// The invocation that ended with an error.
-fn failed(outcome: &TrialOutcome) -> &Invocation {
-    let mut calls = outcome.invocations.iter();
-    calls.find(|call| call.error.is_some()).unwrap()
-}
-
+/// In the middle of a gradient, or before a stage of a mini-batch's step.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_fails_the_trial_and_names_the_worker() {
-    for system in ["allreduce", "spirt", "scatterreduce", "mlless"] {
-        let plan = with_fault(system, FaultKind::Crash);
-        let ended = ["Runtime.ExitError", "exit status 1"];
-        let words = ["worker 1", ended[0], ended[1], "injected fault: crash"];
-        let outcome = failure(&plan, &words).await;
-        assert_eq!(failed(&outcome).rank, 1);
+async fn a_fault_fails_the_trial_with_its_words_and_is_recorded() {
+    use FaultKind::{Crash, Error, Hang, OutOfMemory, StragglerMs};
+    let (put, update) = (Some(Stage::Put), Some(Stage::UpdateModel));
+    let late = StragglerMs(600_000);
+    let of_crash = ["worker 1", "injected fault: crash", "exit status 1"];
+    for (system, kind, stage, says) in [
+        ("allreduce", Crash, None, "Runtime.ExitError"),
+        ("spirt", Crash, None, "Runtime.ExitError"),
+        ("scatterreduce", Crash, None, "Runtime.ExitError"),
+        ("mlless", Crash, None, "Runtime.ExitError"),
+        ("allreduce", Crash, put, "Runtime.ExitError"),
+        ("allreduce", Crash, update, "Runtime.ExitError"),
+        ("gpu_baseline", Crash, None, "exit status 1"),
+        ("allreduce", Error, None, "injected fault: error"),
+        ("gpu_baseline", Error, None, "injected fault: error"),
+        ("allreduce", OutOfMemory, None, "Runtime.OutOfMemory"),
+        ("allreduce", Hang, put, "timed out"),
+        ("allreduce", late, None, "Task timed out after 3.00 seconds"),
+    ] {
+        let mut plan = with_fault(system, kind);
+        plan.row.faults[0].stage = stage;
+        let (memory_mb, timeout_s, also) = match kind {
+            Hang | StragglerMs(_) => (1_769, 3, &[][..]),
+            OutOfMemory => (512, 900, &of_crash[..1]),
+            Crash if system != "gpu_baseline" => (1_769, 900, &of_crash[..]),
+            _ => (1_769, 900, &of_crash[..1]),
+        };
+        (plan.row.memory_mb, plan.row.timeout_s) = (memory_mb, timeout_s);
+        let outcome = failure(&plan, &[&[says], also].concat()).await;
+        assert_eq!(outcome.faults(1), [1], "{system}, {kind:?}");
+        let mut calls = outcome.invocations.iter();
+        let failed = calls.find(|call| call.error.is_some()).unwrap();
+        match kind {
+            Crash => assert_eq!(failed.rank, 1, "{system}"),
+            StragglerMs(_) => assert_eq!(failed.duration_ms, 3_000.0),
+            _ => {}
+        }
     }
-    let plan = with_fault("gpu_baseline", FaultKind::Crash);
-    failed(&failure(&plan, &["worker 1", "exit status 1"]).await);
-}
-
-/// A trial with a fault before a stage of a mini-batch's step.
-fn with_stage_fault(system: &str, stage: Stage, kind: FaultKind) -> TrialPlan {
-    let mut plan = with_fault(system, kind);
-    plan.row.faults[0].stage = Some(stage);
-    plan
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crash_before_a_stage_fails_the_trial_and_is_recorded() {
-    for stage in [Stage::Put, Stage::UpdateModel] {
-        let plan = with_stage_fault("allreduce", stage, FaultKind::Crash);
-        let outcome = failure(&plan, &["worker 1", "injected fault: crash"]).await;
-        assert_eq!(outcome.faults(1), [1], "{stage:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_hangs_is_ended_by_the_time_out() {
-    let mut plan = with_stage_fault("allreduce", Stage::Put, FaultKind::Hang);
-    plan.row.timeout_s = 3;
-    let outcome = failure(&plan, &["timed out"]).await;
-    assert_eq!(outcome.faults(1), [1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_of_another_function_does_not_happen() {
-    let mut plan = with_stage_fault("spirt", Stage::Put, FaultKind::Crash);
+    let mut plan = with_fault("spirt", FaultKind::Crash);
+    plan.row.faults[0].stage = Some(Stage::Put);
     plan.row.faults[0].function = Some("update_model".into());
     let outcome = run(&plan).await;
     assert_eq!(outcome.failure, None);
     assert_eq!(outcome.faults(1), [0]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_error_fails_the_trial_with_its_text() {
-    for system in ["allreduce", "gpu_baseline"] {
-        let plan = with_fault(system, FaultKind::Error);
-        failure(&plan, &["worker 1", "injected fault: error"]).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_function_that_takes_too_much_memory_is_ended() {
-    let mut plan = with_fault("allreduce", FaultKind::OutOfMemory);
-    plan.row.memory_mb = 512;
-    failure(&plan, &["worker 1", "Runtime.OutOfMemory"]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_function_that_takes_too_long_is_ended() {
-    let mut plan = with_fault("allreduce", FaultKind::StragglerMs(600_000));
-    plan.row.timeout_s = 3;
-    let outcome = failure(&plan, &["Task timed out after 3.00 seconds"]).await;
-    assert_eq!(failed(&outcome).duration_ms, 3_000.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -459,7 +391,6 @@ fn processes(program: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// How many processes run `program`.
 fn running(program: &Path) -> usize {
     processes(program).count()
 }

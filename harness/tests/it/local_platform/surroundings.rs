@@ -2,6 +2,7 @@
 
 use epochcost_channels::{LatencyMs, NetworkShape};
 use epochcost_spec::rows::sandbox::Network;
+use epochcost_systems::Fidelity;
 
 use super::*;
 
@@ -27,7 +28,8 @@ async fn a_workflow_tries_again_what_was_throttled() {
 async fn a_workflow_without_retry_fails_when_it_is_throttled() {
     let mut plan = plan("spirt");
     plan.row.job.fidelity = Fidelity::Code;
-    let settings = find("spirt").unwrap().settings(Fidelity::Code, &Map::new());
+    let spirt = find("spirt").unwrap();
+    let settings = spirt.settings(Fidelity::Code, &Default::default());
     plan.row.job.settings = settings.unwrap();
     plan.row.sandbox.account.concurrency_limit = WORKERS as u32;
     let outcome = failure(&plan, &["TooManyRequestsException"]).await;

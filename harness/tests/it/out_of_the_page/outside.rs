@@ -19,10 +19,8 @@ fn typeset(directory: &Path, file: &str) -> Option<String> {
     let mut latex = Command::new("pdflatex");
     latex.args(["-interaction=nonstopmode", "-halt-on-error", file]);
     let ended = latex.current_dir(directory).output();
-    if ended
-        .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
-    {
+    let is_missing = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
+    if ended.as_ref().is_err_and(is_missing) {
         let what = "no pdflatex; to run it: apt-get install texlive-latex-recommended";
         // Not `eprintln`, which libtest shows of tests that fail alone.
         let _ = writeln!(std::io::stderr(), "SKIPPED {file}: {what}");
@@ -40,10 +38,8 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
     written(&scene.file("run"), fixture::CLAIMS);
     scene.run("report run --figures out").ends(3);
     let record = root().join(RECORD);
-    scene.text(&format!(
-        "report appendix --record {} --out out",
-        record.display()
-    ));
+    let record = record.display();
+    scene.text(&format!("report appendix --record {record} --out out"));
     scene.write("out/paper.tex", PAPER);
     // A paper in two columns with every table, which is not told how wide they may be.
     let tables = scene.read("out/tables.tex");
@@ -65,10 +61,8 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
             rest.split("pt").next()?.parse::<f64>().ok()
         });
         let widest = beyond.fold(0.0, f64::max);
-        assert!(
-            widest < 40.0,
-            "{file}: {widest} points beyond the margin: {said}"
-        );
+        let is_narrow = widest < 40.0;
+        assert!(is_narrow, "{file}: {widest} points too wide: {said}");
         assert!(out.join(file).with_extension("pdf").is_file());
     }
 }

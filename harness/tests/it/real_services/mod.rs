@@ -3,16 +3,17 @@
 //!
 //! Where something is missing these tests pass and say what they skipped; with
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, that is a failure.
-mod processes;
+pub mod processes;
 mod scene;
 mod secrets;
 
 use epochcost_record::RunDirectory;
-use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
+use epochcost_servers::{ObjectServer, RabbitMq};
+use epochcost_systems::StepRecord;
 
-use self::processes::{descendants, is_gone, kill, listening, named, stop, until};
-use self::scene::{Scene, is_ready, module};
-use crate::support::{holds, root};
+use self::processes::{descendants, is_gone, listening, named};
+use self::scene::{Scene, module, redis};
+use crate::support::{holds, signal, until};
 
 /// The shipped experiment of every system, at the size at which it takes seconds.
 const SMALL: &str = "--set workers=2 --set batch_size=4 --set batches_per_worker=2 \
@@ -33,18 +34,12 @@ fn steps(run: &RunDirectory) -> Vec<(String, Vec<String>)> {
     steps.collect()
 }
 
-fn told(step: &epochcost_systems::StepRecord) -> String {
+fn told(step: &StepRecord) -> String {
     let mut traffic = step.traffic;
-    for purpose in [
-        &mut traffic.exchange,
-        &mut traffic.dataset,
-        &mut traffic.state,
-    ] {
-        for channel in [
-            &mut purpose.objects,
-            &mut purpose.tensors,
-            &mut purpose.queue,
-        ] {
+    let all = &mut traffic;
+    for purpose in [&mut all.exchange, &mut all.dataset, &mut all.state] {
+        let (objects, tensors) = (&mut purpose.objects, &mut purpose.tensors);
+        for channel in [objects, tensors, &mut purpose.queue] {
             // Whoever lists deletes by one request what one listing named.
             if channel.lists > 0 {
                 channel.deletes = 0;
@@ -61,14 +56,9 @@ fn told(step: &epochcost_systems::StepRecord) -> String {
 
 #[test]
 fn real_services_give_the_bits_and_counts_of_embedded_ones() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
-    let all = root().join("experiments/mobilenet.yaml");
+    let Some(scene) = Scene::ready() else { return };
     let run = |services, out: &str, jobs| {
-        let all = all.display();
-        let arguments = format!("{all} --services {services} --set {jobs} {SMALL}");
+        let arguments = format!("mobilenet --services {services} --set {jobs} {SMALL}");
         scene.run(out, &arguments, &[]);
         RunDirectory::open_whole(&scene.path(out)).unwrap()
     };
@@ -98,30 +88,20 @@ fn real_services_give_the_bits_and_counts_of_embedded_ones() {
 
 #[test]
 fn a_server_that_dies_fails_its_trial_by_name_and_the_next_has_another() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
+    let Some(scene) = Scene::ready() else { return };
     let mut run = scene.start("run", "waiting.yaml --services real", &[]);
     let mut seen = Vec::new();
-    for (trial, program) in ["redis-server", "beam.smp", "epochcost-s3"]
-        .iter()
-        .enumerate()
-    {
+    for (trial, program) in (0..).zip(["redis-server", "beam.smp", "epochcost-s3"]) {
         until(|| scene.finished_trials("run") == trial && scene.has_workers(run.id()));
         let servers = named(run.id(), program);
         assert!(!servers.is_empty(), "{program} runs");
         seen.extend(descendants(run.id()));
-        kill(servers[0]);
+        signal("KILL", servers[0]);
     }
     assert_eq!(run.wait().unwrap().code(), Some(3), "three trials failed");
     let rows = RunDirectory::open_whole(&scene.path("run")).unwrap();
-    let failures = rows
-        .trials()
-        .unwrap()
-        .into_iter()
-        .map(|trial| trial.failure);
-    let failures: Vec<Option<String>> = failures.collect();
+    let trials = rows.trials().unwrap().into_iter();
+    let failures: Vec<Option<String>> = trials.map(|trial| trial.failure).collect();
     let servers = ["Redis of peer ", "RabbitMQ", "the S3 server"];
     for (failure, name) in failures.iter().zip(servers) {
         let failure = failure.as_deref().unwrap_or_default();
@@ -135,20 +115,16 @@ fn a_server_that_dies_fails_its_trial_by_name_and_the_next_has_another() {
 
 #[test]
 fn a_server_that_hangs_is_replaced_before_the_next_trial() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
+    let Some(scene) = Scene::ready() else { return };
     let mut run = scene.start("run", "hanging.yaml --services real", &[]);
     until(|| scene.has_workers(run.id()));
     let servers = named(run.id(), "redis-server");
     assert!(!servers.is_empty());
-    stop(servers[0]);
+    signal("STOP", servers[0]);
     assert_eq!(run.wait().unwrap().code(), Some(3), "one trial failed");
     let rows = RunDirectory::open_whole(&scene.path("run")).unwrap();
-    let failed: Vec<bool> = (rows.trials().unwrap().iter())
-        .map(|trial| trial.failure.is_some())
-        .collect();
+    let trials = rows.trials().unwrap().into_iter();
+    let failed: Vec<bool> = trials.map(|trial| trial.failure.is_some()).collect();
     assert_eq!(failed, [true, false, false]);
     assert!(is_gone(servers[0]));
 }
@@ -156,10 +132,7 @@ fn a_server_that_hangs_is_replaced_before_the_next_trial() {
 /// A peer's server starts in the third trial, when another file is in the place of its module.
 #[test]
 fn a_module_that_is_replaced_during_a_run_is_loaded_as_it_was() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
+    let Some(scene) = Scene::ready() else { return };
     let [copy, new] = ["module.so", "new"].map(|name| scene.path(name));
     std::fs::copy(module(), &copy).unwrap();
     std::fs::write(&new, "").unwrap();
@@ -173,16 +146,13 @@ fn a_module_that_is_replaced_during_a_run_is_loaded_as_it_was() {
 
 #[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
+    let Some(scene) = Scene::ready() else { return };
     let mut run = scene.start("run", "waiting.yaml --services real", &[]);
     until(|| scene.has_workers(run.id()));
     let (processes, ports) = (descendants(run.id()), listening(run.id()));
     // Two peers' Redis, RabbitMQ with its port mapper and Erlang's own port, S3.
     assert!(ports.len() >= 6, "{ports:?}");
-    kill(run.id());
+    signal("KILL", run.id());
     run.wait().unwrap();
     until(|| processes.iter().all(|process| is_gone(*process)));
     for port in ports {
@@ -193,19 +163,10 @@ fn nothing_is_left_of_a_run_that_is_killed() {
 
 #[test]
 fn what_an_earlier_run_left_is_never_read_and_not_deleted() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
-    let settings = RedisSettings {
-        module: Some(module()),
-        ..RedisSettings::default()
-    };
-    let redis = [(); 2].map(|()| Redis::start(&settings).unwrap());
-    let (rabbitmq, s3) = (
-        RabbitMq::start().unwrap(),
-        ObjectServer::run(&scene::s3()).unwrap(),
-    );
+    let Some(scene) = Scene::ready() else { return };
+    let redis = [(); 2].map(|()| redis());
+    let rabbitmq = RabbitMq::start().unwrap();
+    let s3 = ObjectServer::run(&scene::s3()).unwrap();
     let urls = format!("{},{}", redis[0].url(), redis[1].url());
     let given = [
         ("EPOCHCOST_REAL_REDIS", urls),
@@ -215,7 +176,7 @@ fn what_an_earlier_run_left_is_never_read_and_not_deleted() {
     // A run is killed in the middle of a step, and its keys stay.
     let mut first = scene.start("first", "waiting.yaml --services real", &given);
     until(|| scene.keys(&redis[0]) > 0);
-    kill(first.id());
+    signal("KILL", first.id());
     first.wait().unwrap();
     let left = scene.keys(&redis[0]);
     assert!(left > 0);

@@ -2,37 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-/// How long anything here may take before it counts as stuck.
-const BOUND: Duration = Duration::from_secs(240);
-
-#[track_caller]
-pub fn until(condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < BOUND, "the condition comes true");
-        sleep(Duration::from_millis(20));
-    }
-}
-
-pub fn kill(process: u32) {
-    signal("-KILL", process);
-}
-
-/// Keeps a process from running: it hangs from then on.
-pub fn stop(process: u32) {
-    signal("-STOP", process);
-}
-
-fn signal(name: &str, process: u32) {
-    let status = Command::new("kill")
-        .args([name, &process.to_string()])
-        .status();
-    assert!(status.unwrap().success());
-}
 
 /// Every process below `ancestor`.
 pub fn descendants(ancestor: u32) -> Vec<u32> {

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_platform::local::{object_server, redis_module, requirements};
-use epochcost_servers::Redis;
+use epochcost_servers::{Redis, RedisSettings};
 use epochcost_testing::{or_skip, watch};
 
 use super::processes::{is_gone, named};
-use crate::support;
+use crate::support::{self, LENET5, lines_of};
 
 /// Two peers on which a step never ends, three times: each is for one server
 /// that dies. Then one without fault.
@@ -43,37 +43,19 @@ systems:
   - {system: spirt, name: signed, settings: {signatures: leave_out}}
   - {system: spirt, name: wrong-key, settings: {signatures: leave_out}, attack: {kind: wrong_key, workers: [1]}}
 ";
-const HEAD: &str = "\
-schema: 1
-name: real
-dataset: {name: synthetic-mnist, train: 64, test: 10}
-model: lenet5
-workers: 2
-batch_size: 4
-batches_per_worker: 2
-epochs: 1
-";
 /// The second worker is ten minutes late.
 const FAULT: &str = "faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 600000}}]";
 
-/// Whether everything is there, the programs built; a message if not.
-pub fn is_ready() -> bool {
-    let met = requirements().into_iter().try_for_each(|requirement| {
-        let remedy = requirement.remedy;
-        remedy.map_or(Ok(()), |remedy| {
-            Err(format!("{}: {remedy}", requirement.found))
-        })
-    });
-    if or_skip(met).is_none() {
-        return false;
-    }
-    module();
-    s3();
-    watch();
-    true
+/// Redis with the module.
+pub fn redis() -> Redis {
+    let module = Some(module());
+    let settings = RedisSettings {
+        module,
+        ..RedisSettings::default()
+    };
+    Redis::start(&settings).unwrap()
 }
 
-/// The Redis module.
 pub fn module() -> PathBuf {
     redis_module().unwrap()
 }
@@ -92,16 +74,27 @@ pub struct Scene {
 type Given<'a> = &'a [(&'a str, String)];
 
 impl Scene {
-    pub fn new() -> Self {
+    /// Where everything is there, with the programs built; a message if not.
+    pub fn ready() -> Option<Self> {
+        let met = requirements().into_iter().try_for_each(|requirement| {
+            let remedy = requirement.remedy;
+            remedy.map_or(Ok(()), |remedy| {
+                Err(format!("{}: {remedy}", requirement.found))
+            })
+        });
+        or_skip(met)?;
+        module();
+        s3();
+        watch();
         let directory = support::Scene::empty();
-        let write = |name, systems: String| directory.write(name, &format!("{HEAD}{systems}"));
+        let write = |name, systems: String| directory.write(name, &format!("{LENET5}{systems}"));
         write("waiting.yaml", SYSTEMS.replace("FAULT", FAULT));
         write("hanging.yaml", HANGING.replace("FAULT", FAULT));
         write("late.yaml", LATE.to_owned());
         write("signed.yaml", SIGNED.to_owned());
         write("calm.yaml", SYSTEMS.replace(", FAULT", ""));
         let worker = find_or_build().unwrap().path;
-        Self { directory, worker }
+        Some(Self { directory, worker })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -131,8 +124,7 @@ impl Scene {
     }
 
     pub fn finished_trials(&self, out: &str) -> usize {
-        let rows = self.path(out).join("trials.jsonl");
-        fs::read_to_string(rows).map_or(0, |rows| rows.lines().count())
+        lines_of(&self.path(out).join("trials.jsonl"))
     }
 
     /// Whether both workers of a trial run.

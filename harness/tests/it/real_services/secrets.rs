@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use epochcost_record::RunDirectory;
-use epochcost_servers::{Redis, RedisSettings};
+use epochcost_servers::Redis;
 
-use super::scene::{Scene, is_ready, module};
+use super::scene::{Scene, redis};
 
 /// Bytes of a private key.
 const KEY_BYTES: usize = 32;
@@ -97,15 +97,8 @@ fn written(secret: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn results_of_peers_that_sign_hold_no_key() {
-    if !is_ready() {
-        return;
-    }
-    let scene = Scene::new();
-    let settings = RedisSettings {
-        module: Some(module()),
-        ..RedisSettings::default()
-    };
-    let redis = [(); 2].map(|()| Redis::start(&settings).unwrap());
+    let Some(scene) = Scene::ready() else { return };
+    let redis = [(); 2].map(|()| redis());
     let monitors = redis.each_ref().map(Monitor::of);
     let urls = format!("{},{}", redis[0].url(), redis[1].url());
     let given = [("EPOCHCOST_REAL_REDIS", urls)];

@@ -1,54 +1,31 @@
 //! A changed bit in any file that a report reads is refused with the file's name.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use epochcost_judge::analysis::overview::AnalysedRun;
-use epochcost_record::{
-    DrawnFigure, REPRODUCTION_VERSION, Reproduction, ResultsError, RowDraws, RunDirectory,
-};
+use epochcost_record::{DrawnFigure, ResultsError, RowDraws};
 use epochcost_spec::claims::Metric;
+use epochcost_testing::mangled::Drawn;
 
-use super::{RESUME, finished, kept_files};
-use crate::fixture;
-use crate::support::holds;
+use super::*;
 
 /// Changed bits of the whole test, in all files together.
 const FLIPS: usize = 440;
 
-/// Numbers below a bound, from a seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    /// A seed that differs from run to run; a failure names file and bit.
-    fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        eprintln!("seed {}", now.as_nanos() as u64);
-        Self(now.as_nanos() as u64)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
-/// Changes a bit of a file's content.
-fn flip_bit(file: &Path, bit: usize, before: &[u8]) {
-    let mut changed = before.to_vec();
-    changed[bit / 8] ^= 1 << (bit % 8);
-    fs::write(file, changed).unwrap();
+/// Numbers from a seed that differs from run to run; a failure names file and bit.
+fn random() -> Drawn {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    eprintln!("seed {}", now.as_nanos() as u64);
+    Drawn::new(now.as_nanos() as u64)
 }
 
 /// Changes one bit of a file, and returns which, and the file's content before.
-fn flip(file: &Path, random: &mut Random) -> (usize, Vec<u8>) {
+fn flip(file: &Path, random: &mut Drawn) -> (usize, Vec<u8>) {
     let before = fs::read(file).unwrap();
     let bit = random.below(8 * before.len());
-    flip_bit(file, bit, &before);
+    let mut changed = before.clone();
+    changed[bit / 8] ^= 1 << (bit % 8);
+    fs::write(file, changed).unwrap();
     (bit, before)
 }
 
@@ -57,38 +34,19 @@ fn figures(run: &Path) -> Result<AnalysedRun, ResultsError> {
     AnalysedRun::analyse(RunDirectory::open_whole(run)?)
 }
 
-fn drawn() -> RowDraws {
-    RowDraws {
-        of: None,
-        row: "spirt-paper".into(),
-        draws: 2,
-        figures: vec![DrawnFigure {
-            metric: Metric::Bytes,
-            target: None,
-            values: vec![Some(1.0), Some(2.5)],
-        }],
-        refused: None,
-    }
-}
-
 /// Invocations and draws of another run of the same experiment changed its costs.
 #[test]
 fn lines_of_another_run_are_refused() {
-    let run_of = |slower: f64| {
-        let directory = tempfile::tempdir().unwrap();
-        let new = fixture::new_run("[]", 1);
-        let run = RunDirectory::create(Some(directory.path()), new).unwrap();
-        for system in fixture::SYSTEMS {
-            let plan = fixture::plan(system, 0);
-            let outcome = fixture::outcome(&plan, slower);
-            run.append_trial(&plan, &outcome).unwrap();
-        }
-        directory
-    };
-    let (one, other) = (run_of(1.0), run_of(1.5));
-    let file = one.path().join("invocations.jsonl");
+    let [one, other] = [1, 2].map(|count| {
+        let change = |_: &str, _, outcome: &mut TrialOutcome| {
+            let calls = outcome.invocations.iter_mut();
+            calls.for_each(|call| call.billed_ms *= count);
+        };
+        run_of("[]", &fixture::SYSTEMS, 1, change).0
+    });
     assert!(figures(one.path()).is_ok());
-    fs::copy(other.path().join("invocations.jsonl"), &file).unwrap();
+    let file = "invocations.jsonl";
+    fs::copy(other.file(file), one.file(file)).unwrap();
     let Err(error) = figures(one.path()) else {
         panic!("invocations of another run went unseen");
     };
@@ -100,13 +58,25 @@ fn lines_of_another_run_are_refused() {
 fn every_changed_bit_of_a_run_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixture::finished(directory.path(), fixture::CLAIMS);
-    run.append_draws(&drawn()).unwrap();
+    let figure = DrawnFigure {
+        metric: Metric::Bytes,
+        target: None,
+        values: vec![Some(1.0), Some(2.5)],
+    };
+    let drawn = RowDraws {
+        of: None,
+        row: "spirt-paper".into(),
+        draws: 2,
+        figures: vec![figure],
+        refused: None,
+    };
+    run.append_draws(&drawn).unwrap();
     drop(run);
     assert!(figures(directory.path()).is_ok());
     let files: Vec<PathBuf> = kept_files(directory.path());
     // Seven files of the run as a whole, its trials and invocations, and ten files of events.
     assert_eq!(files.len(), 6 + 3 + 10, "{files:?}");
-    let mut random = Random::new();
+    let mut random = random();
     for count in 0..FLIPS {
         let file = &files[count % files.len()];
         let (bit, before) = flip(file, &mut random);
@@ -114,42 +84,18 @@ fn every_changed_bit_of_a_run_is_refused_by_name() {
             panic!("bit {bit} of {} went unseen", file.display());
         };
         let name = file.file_name().unwrap().to_str().unwrap();
-        let message = error.to_string();
-        assert!(message.contains(name), "bit {bit} of {name}: {message}");
-        assert!(error.is_usage(), "bit {bit} of {name}: {message}");
+        let is_named = error.is_usage() && error.to_string().contains(name);
+        assert!(is_named, "bit {bit} of {name}: {error}");
         fs::write(file, before).unwrap();
     }
     assert!(figures(directory.path()).is_ok());
 }
 
-#[test]
-fn every_changed_bit_of_a_reproduction_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let record = Reproduction {
-        visits: None,
-        schema_version: REPRODUCTION_VERSION,
-        asked: vec!["one/a".into()],
-        quick: false,
-        platform: None,
-        catalogue: 1,
-        items: Vec::new(),
-    };
-    record.write(directory.path()).unwrap();
-    assert_eq!(Reproduction::read(directory.path()).unwrap(), record);
-    let file = directory.path().join("reproduction.json");
-    let before = fs::read(&file).unwrap();
-    for bit in 0..8 * before.len() {
-        flip_bit(&file, bit, &before);
-        let error = Reproduction::read(directory.path()).unwrap_err();
-        holds(error.to_string(), &["reproduction.json"]);
-    }
-}
-
 /// Verbs that read a run end with exit code 2, and so does going on with it.
 #[test]
-fn every_verb_refuses_a_changed_bit() {
+fn every_verb_refuses_a_file_that_was_changed_or_is_missing() {
     let scene = finished();
-    let mut random = Random::new();
+    let mut random = random();
     for file in kept_files(&scene.file("run")) {
         let (bit, before) = flip(&file, &mut random);
         let name = file.file_name().unwrap().to_str().unwrap();
@@ -158,6 +104,14 @@ fn every_verb_refuses_a_changed_bit() {
         scene.run("report run").ends(2).says(&[name]);
         if !is_cut {
             scene.run(RESUME).ends(2).says(&[name]);
+        }
+        fs::remove_file(&file).unwrap();
+        let ended = scene.run("report run");
+        match name {
+            // A run whose first trial has not ended has none: no row has figures.
+            "trials.jsonl" => assert_ne!(ended.output.status.code(), Some(1)),
+            "invocations.jsonl" => drop(ended.ends(2).says(&["trials.jsonl, line 1", name])),
+            _ => drop(ended.ends(2).says(&[name])),
         }
         fs::write(&file, before).unwrap();
     }

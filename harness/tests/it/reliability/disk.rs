@@ -1,10 +1,7 @@
 //! A full disk: said in these words, with what to do, and no reason to begin again.
 
-use std::fs;
-
-use super::sizes;
+use super::*;
 use crate::elsewhere::unshared;
-use crate::support::holds;
 
 /// In a namespace in which `full` is a file system of so many KB.
 #[test]

@@ -11,10 +11,14 @@ mod resume;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::Scene;
+use epochcost_record::RunDirectory;
+use epochcost_spec::metering::TrialOutcome;
+
+use crate::fixture;
+use crate::support::{Scene, holds};
 
 /// Five systems and two trials, simulated with sizes alone: no data, no worker.
-const SIZES: &str = "\
+pub const SIZES: &str = "\
 schema: 1
 name: sizes
 platform: sim
@@ -50,20 +54,33 @@ fn kept_files(run: &Path) -> Vec<PathBuf> {
         let paths = entries.map(|entry| entry.path());
         paths.filter(|path| path.is_file())
     };
-    let computed = [
-        "epochs.tsv",
-        "cost.json",
-        "summary.json",
-        "trace.json",
-        "report.html",
-        "report.md",
-        "junit.xml",
-        "ro-crate-metadata.json",
-    ];
-    let mut found: Vec<PathBuf> = files(run.to_path_buf())
-        .chain(files(run.join("events")))
-        .collect();
-    found.retain(|path| computed.iter().all(|name| !path.ends_with(name)));
+    let computed = "epochs.tsv cost.json summary.json trace.json report.html report.md junit.xml \
+                    ro-crate-metadata.json";
+    let found = files(run.to_path_buf()).chain(files(run.join("events")));
+    let is_kept = |path: &PathBuf| computed.split(' ').all(|name| !path.ends_with(name));
+    let mut found: Vec<PathBuf> = found.filter(is_kept).collect();
     found.sort();
     found
+}
+
+/// A run of systems, each of whose trials `change` has changed.
+pub fn run_of(
+    claims: &str,
+    systems: &[&str],
+    trials: usize,
+    change: impl Fn(&str, usize, &mut TrialOutcome),
+) -> (Scene, RunDirectory) {
+    let scene = Scene::empty();
+    let run = RunDirectory::create(Some(scene.path()), fixture::new_run(claims, trials)).unwrap();
+    for trial in 0..trials {
+        for system in systems {
+            let plan = fixture::plan(system, trial);
+            let mut outcome = fixture::outcome(&plan, 1.0);
+            change(system, trial, &mut outcome);
+            run.append_trial(&plan, &outcome).unwrap();
+        }
+    }
+    drop(run);
+    let run = RunDirectory::open_whole(scene.path()).unwrap();
+    (scene, run)
 }

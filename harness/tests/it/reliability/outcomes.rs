@@ -1,28 +1,16 @@
 //! Ends of trials that are neither as asked nor a failure: training that diverges, functions
 //! that failed and were called again.
 
+use epochcost_judge::analysis::summarise;
+use epochcost_spec::claims::Metric;
+use epochcost_systems::Record;
 use serde_json::Value;
 
-use super::RUN;
-use crate::fixture;
-use crate::support::{Scene, holds, items};
+use super::*;
+use crate::support::{LENET5, items};
 
-use epochcost_record::RunDirectory;
-use epochcost_spec::claims::Metric;
-use epochcost_spec::metering::TrialOutcome;
-use epochcost_systems::{Evaluation, Record};
-
-/// LeNet-5 on this machine, with a learning rate at which no loss stays finite.
+/// With a learning rate at which no loss stays finite.
 const DIVERGES: &str = "\
-schema: 1
-name: diverges
-dataset: {name: synthetic-mnist, train: 64, test: 10}
-model: lenet5
-workers: 2
-batch_size: 8
-batches_per_worker: 2
-epochs: 2
-evaluate: EVALUATE
 optimizer: {sgd: {learning_rate: 1.0e+9}}
 systems: [allreduce, gpu_baseline]
 findings:
@@ -33,8 +21,11 @@ findings:
 fn training_that_diverges_is_an_outcome_with_its_step() {
     let diverged = "diverged: the loss of epoch 0, mini-batch 1";
     for evaluate in ["never", "every_epoch"] {
-        let scene = Scene::of("sizes.yaml", &DIVERGES.replace("EVALUATE", evaluate));
-        let ended = scene.run(RUN).ends(0);
+        let scene = Scene::of(
+            "sizes.yaml",
+            &format!("{LENET5}{DIVERGES}evaluate: {evaluate}\n"),
+        );
+        let ended = scene.run(&format!("{RUN} --set epochs=2")).ends(0);
         holds(ended.message(), &[diverged]);
         holds(ended.text(), &["1, 1 diverged"]);
         let trials = scene.read("run/trials.jsonl");
@@ -81,27 +72,20 @@ const RETRIES: &str = r#"[
 /// Two functions of one trial failed, and were called again; a third failed with its trial.
 #[test]
 fn functions_that_were_called_again_are_counted() {
-    let scene = Scene::empty();
-    let run = RunDirectory::create(Some(scene.path()), fixture::new_run(RETRIES, 2)).unwrap();
-    for trial in 0..2 {
-        for system in fixture::SYSTEMS {
-            let plan = fixture::plan(system, trial);
-            let mut outcome = fixture::outcome(&plan, 1.0);
-            let mut failed = outcome.invocations[1].clone();
-            failed.error = Some("Runtime.ExitError".into());
-            if system == "scatterreduce" && trial == 0 {
-                for id in ["first", "second"] {
-                    failed.request_id = id.into();
-                    outcome.invocations.insert(0, failed.clone());
-                }
-            } else if system == "mlless" && trial == 1 {
-                outcome.invocations = vec![failed];
-                outcome.failure = Some("a worker died".into());
+    let (scene, run) = run_of(RETRIES, &fixture::SYSTEMS, 2, |system, trial, outcome| {
+        let mut failed = outcome.invocations[1].clone();
+        failed.error = Some("Runtime.ExitError".into());
+        if system == "scatterreduce" && trial == 0 {
+            for id in ["first", "second"] {
+                failed.request_id = id.into();
+                outcome.invocations.insert(0, failed.clone());
             }
-            run.append_trial(&plan, &outcome).unwrap();
+        } else if system == "mlless" && trial == 1 {
+            outcome.invocations = vec![failed];
+            outcome.failure = Some("a worker died".into());
         }
-    }
-    let analysis = epochcost_judge::analysis::summarise(&run).unwrap();
+    });
+    let analysis = summarise(&run).unwrap();
     epochcost_report::write(&run, &analysis).unwrap();
     let counts = |row: usize| {
         let row = &analysis.summary.rows[row];
@@ -122,7 +106,7 @@ fn functions_that_were_called_again_are_counted() {
 /// What a trial that ended well lacks is said with its figures.
 #[test]
 fn what_is_missing_of_a_good_trial_is_a_warning() {
-    let (_scene, run) = run_of("allreduce", 2, |trial, outcome| {
+    let (_scene, run) = allreduce(2, |trial, outcome| {
         if trial == 1 {
             return;
         }
@@ -134,9 +118,8 @@ fn what_is_missing_of_a_good_trial_is_a_warning() {
         outcome.records.retain(|record| evaluated(record) != last);
         outcome.invocations[1].error = Some("Runtime.ExitError".into());
     });
-    let warnings: Vec<Vec<String>> = (run.trials().unwrap().into_iter())
-        .map(|trial| trial.warnings)
-        .collect();
+    let trials = run.trials().unwrap().into_iter();
+    let warnings: Vec<Vec<String>> = trials.map(|trial| trial.warnings).collect();
     let says = |trial: usize, what: &str| warnings[trial].iter().any(|said| said.contains(what));
     assert!(says(0, "nothing was evaluated after epoch"), "{warnings:?}");
     let failed = "that failed and was not called again";
@@ -145,31 +128,17 @@ fn what_is_missing_of_a_good_trial_is_a_warning() {
         assert!(!says(1, what), "{warnings:?}");
     }
     // A terminal shows the first two of all.
-    let summary = epochcost_judge::analysis::summarise(&run).unwrap();
-    let all = summary.warnings();
-    let first = all
-        .iter()
-        .take_while(|one| one.text.starts_with("incomplete: "));
-    assert!(all.len() > 2 && first.count() >= 2);
+    let analysis = summarise(&run).unwrap();
+    let all = analysis.warnings();
+    let is_first = |place: usize| all[place].text.starts_with("incomplete: ");
+    assert!(all.len() > 2 && is_first(0) && is_first(1));
 }
 
-/// A run of one system, each of whose trials `change` has changed.
-fn run_of(
-    system: &str,
-    trials: usize,
-    change: impl Fn(usize, &mut TrialOutcome),
-) -> (Scene, RunDirectory) {
-    let scene = Scene::empty();
-    let run = RunDirectory::create(Some(scene.path()), fixture::new_run("[]", trials)).unwrap();
-    for trial in 0..trials {
-        let plan = fixture::plan(system, trial);
-        let mut outcome = fixture::outcome(&plan, 1.0);
-        change(trial, &mut outcome);
-        run.append_trial(&plan, &outcome).unwrap();
-    }
-    drop(run);
-    let run = RunDirectory::open_whole(scene.path()).unwrap();
-    (scene, run)
+/// A run of AllReduce without claims.
+fn allreduce(trials: usize, change: impl Fn(usize, &mut TrialOutcome)) -> (Scene, RunDirectory) {
+    run_of("[]", &["allreduce"], trials, |_, trial, outcome| {
+        change(trial, outcome)
+    })
 }
 
 /// What no reader would accept fails its trial, and keeps the others.
@@ -181,30 +150,27 @@ fn a_record_that_cannot_be_is_a_failed_trial() {
         |outcome| outcome.invocations[1].duration_ms = f64::INFINITY,
         |outcome| outcome.invocations[0].ended_s = f64::NAN,
     ];
-    let (_scene, run) = run_of("allreduce", 5, |trial, outcome| {
+    let (_scene, run) = allreduce(5, |trial, outcome| {
         if let Some(change) = impossible.get(trial) {
             change(outcome);
         }
     });
-    let failures: Vec<bool> = (run.trials().unwrap().iter())
-        .map(|trial| trial.failure.is_some())
-        .collect();
+    let trials = run.trials().unwrap().into_iter();
+    let failures: Vec<bool> = trials.map(|trial| trial.failure.is_some()).collect();
     assert_eq!(failures, [true, true, true, true, false]);
-    assert!(epochcost_judge::analysis::summarise(&run).is_ok());
+    assert!(summarise(&run).is_ok());
 }
 
 /// The mean of a loss is over all mini-batches and all trials, or there is none.
 #[test]
 fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
-    let (scene, run) = run_of("allreduce", 2, |trial, outcome| {
+    let (scene, run) = allreduce(2, |trial, outcome| {
         if trial == 1 {
-            let steps = outcome
-                .records
-                .iter_mut()
-                .filter_map(|record| match record {
-                    Record::Step(step) if step.epoch == 1 && step.batch > Some(0) => Some(step),
-                    _ => None,
-                });
+            let records = outcome.records.iter_mut();
+            let steps = records.filter_map(|record| match record {
+                Record::Step(step) if step.epoch == 1 && step.batch > Some(0) => Some(step),
+                _ => None,
+            });
             steps.last().unwrap().loss = None;
             outcome.records.push(Record::Diverged {
                 rank: 3,
@@ -213,9 +179,8 @@ fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
             });
         }
     });
-    let analysis = epochcost_judge::analysis::summarise(&run).unwrap();
-    let mut rows = analysis.rows.iter();
-    let row = rows.find(|row| !row.trials.is_empty()).unwrap();
+    let analysis = summarise(&run).unwrap();
+    let row = &analysis.rows[3];
     let losses = |trial: usize| -> Vec<bool> {
         let epochs = row.trials[trial].epochs.iter();
         epochs.map(|epoch| epoch.train_loss.is_some()).collect()
@@ -232,34 +197,29 @@ fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
 #[test]
 fn replicas_that_differ_are_told_apart() {
     let better = |_, outcome: &mut TrialOutcome| {
-        let theirs = outcome.records.iter().filter_map(|record| match record {
-            Record::Evaluated {
-                epoch,
+        let is_evaluation = |record: &&Record| matches!(record, Record::Evaluated { .. });
+        let own = outcome.records.iter().filter(is_evaluation);
+        let mut theirs: Vec<Record> = own.cloned().collect();
+        for record in &mut theirs {
+            let Record::Evaluated {
+                rank,
                 at_s,
                 evaluation,
                 ..
-            } => Some(Record::Evaluated {
-                rank: 1,
-                epoch: *epoch,
-                at_s: at_s - 5.0,
-                evaluation: Evaluation {
-                    correct: 500,
-                    ..*evaluation
-                },
-                validation: None,
-            }),
-            _ => None,
-        });
-        let theirs: Vec<Record> = theirs.collect();
+            } = record
+            else {
+                continue;
+            };
+            (*rank, *at_s, evaluation.correct) = (1, *at_s - 5.0, 500);
+        }
         outcome.records.splice(0..0, theirs.clone());
         outcome.records.extend(theirs);
         let (rank, evaluation) = outcome.last_evaluation().unwrap();
         assert_eq!((rank, evaluation.correct), (0, 380));
     };
-    let (_scene, run) = run_of("allreduce", 1, better);
-    let analysis = epochcost_judge::analysis::summarise(&run).unwrap();
-    let mut rows = analysis.rows.iter();
-    let row = rows.find(|row| !row.trials.is_empty()).unwrap();
+    let (_scene, run) = allreduce(1, better);
+    let analysis = summarise(&run).unwrap();
+    let row = &analysis.rows[3];
     assert_eq!(row.estimate(Metric::Accuracy).mean, Some(380.0 / 512.0));
     assert_eq!(row.trials[0].best_accuracy(), Some(380.0 / 512.0));
     assert_eq!(row.seconds_to(0.7).mean, Some(10.0));

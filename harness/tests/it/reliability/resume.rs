@@ -1,14 +1,12 @@
 //! `run --resume`: nothing is lost when it is killed, and nothing is taken that `report`
 //! refuses or that another program ran.
 
-use std::fs;
 use std::io::Write;
-use std::path::Path;
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
-use super::{RESUME, RUN, finished, kept_files};
-use crate::support::{Scene, program};
+use super::*;
+use crate::support::{LENET5, program};
 
 /// A limit on the size of files ends a run while it writes, with words: what was there before is
 /// there afterwards, byte for byte, and nothing else.
@@ -74,28 +72,13 @@ fn another_build_of_epochcost_does_not_go_on() {
     let other = scene.file("epochcost2");
     fs::copy(program().get_program(), &other).unwrap();
     change(&other);
-    let ended = scene.shell(&format!("./epochcost2 {RESUME}"));
-    let words = ["epochcost (SHA-256", "start a new run"];
-    ended.ends(2).says(&words);
+    let ended = scene.shell(&format!("./epochcost2 {RESUME}")).ends(2);
+    ended.says(&["epochcost (SHA-256", "start a new run"]);
 }
-
-/// LeNet-5 on this machine.
-const TINY: &str = "\
-schema: 1
-name: tiny
-dataset: {name: synthetic-mnist, train: 64, test: 10}
-model: lenet5
-workers: 2
-batch_size: 8
-batches_per_worker: 1
-epochs: 1
-evaluate: never
-systems: [allreduce]
-";
 
 #[test]
 fn another_build_of_the_worker_does_not_go_on() {
-    let scene = Scene::of("sizes.yaml", TINY);
+    let scene = Scene::of("sizes.yaml", &format!("{LENET5}systems: [allreduce]\n"));
     let worker = scene.file("bootstrap");
     fs::copy(find_or_build().unwrap().path, &worker).unwrap();
     let run = |arguments| scene.end(scene.command(arguments).env(WORKER_VARIABLE, &worker));

@@ -1,53 +1,8 @@
-//! Files of a run directory: cut off, read back, refused.
+//! Files of a run directory: read back, refused.
 
-use std::fs;
+use epochcost_record::ResultsError;
 
-use epochcost_record::{ResultsError, RunDirectory};
-use epochcost_systems::Record;
-
-use crate::fixture;
-use crate::support::holds;
-
-#[test]
-fn a_run_that_was_cut_off_goes_on() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 2)).unwrap();
-    let plan = fixture::plan("spirt", 0);
-    run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
-        .unwrap();
-    let trials = run.path().join("trials.jsonl");
-    let mut text = fs::read(&trials).unwrap();
-    text.extend_from_within(..100);
-    fs::write(&trials, text).unwrap();
-    let calls = run.path().join("invocations.jsonl");
-    let orphans = fs::read_to_string(&calls)
-        .unwrap()
-        .replace(r#""trial":0"#, r#""trial":1"#);
-    fs::write(&calls, fs::read_to_string(&calls).unwrap() + &orphans).unwrap();
-    fixture::reseal(run.path());
-
-    let path = directory.path();
-    let busy = RunDirectory::resume(path, &fixture::new_run("[]", 2)).unwrap_err();
-    assert!(matches!(busy, ResultsError::InUse { .. }), "{busy}");
-    drop(run);
-    let opened = RunDirectory::open(path).unwrap();
-    holds(&opened.warnings()[0], &["trials.jsonl"]);
-    let run = RunDirectory::resume(path, &fixture::new_run("[]", 2)).unwrap();
-    let finished = run.finished_trials().unwrap();
-    let finished: Vec<_> = finished.iter().map(|id| (&*id.row, id.trial)).collect();
-    assert_eq!(finished, [("spirt-paper", 0)]);
-    let calls = run.invocations().unwrap().len();
-    assert_eq!(calls, 4, "an unfinished trial's are dropped");
-    let plan = fixture::plan("spirt", 1);
-    run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
-        .unwrap();
-    assert_eq!(run.trials().unwrap().len(), 2);
-    drop(run);
-    assert!(matches!(
-        RunDirectory::resume(path, &fixture::new_run("[]", 3)),
-        Err(ResultsError::Different { .. })
-    ));
-}
+use super::*;
 
 #[test]
 fn steps_survive_their_file() {
@@ -63,13 +18,11 @@ fn steps_survive_their_file() {
         step.traffic.state.queue.polls = u64::MAX;
     }
     let row = run.append_trial(&plan, &outcome).unwrap();
-    let written = outcome
-        .records
-        .into_iter()
-        .filter_map(|record| match record {
-            Record::Step(step) => Some(*step),
-            _ => None,
-        });
+    let written = outcome.records.into_iter();
+    let written = written.filter_map(|record| match record {
+        Record::Step(step) => Some(*step),
+        _ => None,
+    });
     assert_eq!(run.steps(&row).unwrap(), written.collect::<Vec<_>>());
     let names: Vec<_> = fs::read_dir(run.path().join("events")).unwrap().collect();
     assert_eq!(names.len(), 1, "no temporary file stays behind");
@@ -81,18 +34,17 @@ fn directories_that_cannot_be_used_are_refused() {
     let file = directory.path().join("file");
     fs::write(&file, "x").unwrap();
     let new = || fixture::new_run("[]", 1);
-    let below_a_file = RunDirectory::create(Some(&file.join("run")), new()).unwrap_err();
-    assert!(
-        matches!(below_a_file, ResultsError::Unwritable { .. }),
-        "{below_a_file}"
-    );
+    let below = RunDirectory::create(Some(&file.join("run")), new()).unwrap_err();
+    assert!(matches!(below, ResultsError::Unwritable { .. }), "{below}");
     let full = RunDirectory::create(Some(directory.path()), new()).unwrap_err();
-    assert!(
-        matches!(full, ResultsError::NotEmpty(_)) && full.is_usage(),
-        "{full}"
-    );
+    assert!(matches!(full, ResultsError::NotEmpty(_)), "{full}");
+    assert!(full.is_usage(), "{full}");
     let empty = RunDirectory::open(&directory.path().join("none")).unwrap_err();
     assert!(matches!(empty, ResultsError::NotARun(_)), "{empty}");
+    let run = directory.path().join("run");
+    drop(RunDirectory::create(Some(&run), new()).unwrap());
+    let other = RunDirectory::resume(&run, &fixture::new_run("[]", 2)).unwrap_err();
+    assert!(matches!(other, ResultsError::Different { .. }), "{other}");
 }
 
 /// A bare "No such file" was once all that was said.

@@ -18,6 +18,7 @@ use epochcost_systems::{Host, Record, StageSeconds};
 use serde_json::Value;
 
 use crate::fixture;
+use crate::reliability::run_of;
 use crate::support::{Scene, holds, items};
 
 fn analysed(run: &RunDirectory) -> Analysis {
@@ -43,15 +44,8 @@ impl Reported {
 
     /// One trial of each of these systems, with something changed in it.
     fn with(claims: &str, systems: &[&str], change: impl Fn(&mut TrialOutcome, &str)) -> Self {
-        let scene = Scene::empty();
-        let new = fixture::new_run(claims, 1);
-        let run = RunDirectory::create(Some(scene.path()), new).unwrap();
-        for system in systems {
-            let plan = fixture::plan(system, 0);
-            let mut outcome = fixture::outcome(&plan, 1.0);
-            change(&mut outcome, system);
-            run.append_trial(&plan, &outcome).unwrap();
-        }
+        let change = |system: &str, _, outcome: &mut TrialOutcome| change(outcome, system);
+        let (scene, run) = run_of(claims, systems, 1, change);
         Self::new(scene, run)
     }
 
@@ -89,25 +83,9 @@ fn a_run_becomes_a_summary() {
     assert_eq!(summary["schema_version"]["major"], 4);
     let rows = items(&summary, "rows");
     assert_eq!(rows.len(), 5);
-    let fields = [
-        "system",
-        "model",
-        "dataset",
-        "fidelity",
-        "platform",
-        "workers",
-        "batch_size",
-        "batches_per_worker",
-        "epochs",
-        "trials",
-        "failed_trials",
-        "memory_mb",
-        "figures",
-        "traffic",
-        "replicas_identical",
-        "verdicts",
-    ];
-    for field in fields {
+    let fields = "system model dataset fidelity platform workers batch_size batches_per_worker epochs trials \
+                  failed_trials memory_mb figures traffic replicas_identical verdicts";
+    for field in fields.split(' ') {
         assert!(rows[0].get(field).is_some(), "{field} is missing");
     }
     // Every metric that a trial has, and no other.
@@ -122,11 +100,12 @@ fn a_run_becomes_a_summary() {
     let allreduce = &rows[3];
     assert_eq!(allreduce["system"], "allreduce");
     let (p, steps) = (4 * fixture::sizes().parameters as u64, 2 * 3);
-    assert_eq!(allreduce["traffic"]["puts"], 5 * steps);
-    assert_eq!(allreduce["traffic"]["gets"], 8 * steps);
-    assert_eq!(allreduce["traffic"]["bytes_up"], 5 * p * steps);
-    assert_eq!(allreduce["traffic"]["bytes_down"], 8 * p * steps);
-    assert_eq!(allreduce["traffic"]["missed_gets"], 0);
+    let fields = "puts gets bytes_up bytes_down missed_gets".split(' ');
+    let traffic: Vec<_> = fields
+        .map(|field| allreduce["traffic"][field].as_u64())
+        .collect();
+    let expected = [5 * steps, 8 * steps, 5 * p * steps, 8 * p * steps, 0];
+    assert_eq!(traffic, expected.map(Some));
     assert_eq!(allreduce["dataset_traffic"]["gets"], 24);
     assert_eq!(allreduce["traffic_matches"], true);
     assert_eq!(allreduce["replicas_identical"], true);
@@ -236,8 +215,7 @@ fn seconds_and_dollars_are_by_the_trials_clock_where_epochs_overlap() {
             (call.ended_s, call.duration_ms, call.billed_ms) = (1080.0, 80e3, 80_000);
         }
     });
-    let mut rows = reported.analysis.summary.rows.iter();
-    let row = rows.find(|row| row.system == "allreduce").unwrap();
+    let row = &reported.analysis.summary.rows[3];
     let [paper, whole] =
         [Metric::CostPaperUsd, Metric::CostFullUsd].map(|metric| row.mean(metric).unwrap());
     for (found, expected) in [
@@ -275,7 +253,6 @@ fn replicas_that_differ_and_traffic_that_differs_are_seen() {
     assert_eq!(rows[2].replicas_identical, None, "one worker told nothing");
     let none = (rows[0].mean(Metric::Accuracy), rows[0].traffic.puts);
     assert_eq!((rows[0].trials, none), (0, (None, None)));
-    let warnings = reported.analysis.warnings();
-    let is_told = |text: &str| text.contains("closed form");
-    assert!(warnings.iter().any(|warning| is_told(&warning.text)));
+    let mut warnings = reported.analysis.warnings().iter();
+    assert!(warnings.any(|warning| warning.text.contains("closed form")));
 }

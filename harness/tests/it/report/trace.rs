@@ -1,12 +1,8 @@
 //! The trace of a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use epochcost_systems::{Record, StageSeconds};
-use serde_json::Value;
-
-use super::Reported;
-use crate::support::items;
+use super::*;
 
 fn trace(reported: &Reported) -> Vec<Value> {
     let trace = reported.scene.value("trace.json");
@@ -25,13 +21,8 @@ fn the_trace_is_one_that_viewers_open() {
         assert!(event["name"].is_string(), "{event}");
         let [process, thread] = ["pid", "tid"].map(|field| event[field].as_u64().unwrap());
         if event["ph"] == "M" {
-            let names = [
-                "process_name",
-                "process_labels",
-                "process_sort_index",
-                "thread_name",
-            ];
-            assert!(names.iter().any(|name| event["name"] == *name), "{event}");
+            let mut names = "process_name process_labels process_sort_index thread_name".split(' ');
+            assert!(names.any(|name| event["name"] == name), "{event}");
             assert_eq!(event["args"].as_object().unwrap().len(), 1);
             continue;
         }
