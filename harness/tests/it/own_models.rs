@@ -69,7 +69,8 @@ fn the_shipped_example_is_planned_and_names_what_is_cheapest() {
     assert_eq!(alone["on_frontier"], true);
     assert!(others.iter().all(|other| usd(alone) < usd(other)));
     // A simulation reads no data: none are here.
-    scene.run("check x.yaml").ends(0);
+    let checked = scene.run("check x.yaml").ends(0).text();
+    holds(checked, &["data: described (50000 training"]);
 }
 
 #[test]

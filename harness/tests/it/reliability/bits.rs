@@ -116,4 +116,7 @@ fn every_verb_refuses_a_file_that_was_changed_or_is_missing() {
         fs::write(&file, before).unwrap();
     }
     scene.run("report run").ends(0);
+    // Its trials were counted twice once.
+    let twice = scene.run("report run run").ends(2);
+    twice.says(&["run is a run that was given before"]);
 }
