@@ -24,7 +24,6 @@ pub mod policy;
 pub mod pricing;
 mod provision;
 mod removal;
-pub mod reports;
 pub mod resource;
 mod run;
 pub mod services;

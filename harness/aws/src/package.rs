@@ -242,9 +242,7 @@ mod tests {
     fn what_lambda_would_not_unpack_is_refused() {
         let mut bytes = own();
         bytes.resize(UNPACKED_BYTES as usize + 1, 0);
-        assert_eq!(
-            check(&bytes, false),
-            Err(PackageError::TooLarge(UNPACKED_BYTES + 1))
-        );
+        let too_large = PackageError::TooLarge(UNPACKED_BYTES + 1);
+        assert_eq!(check(&bytes, false), Err(too_large));
     }
 }

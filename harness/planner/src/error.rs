@@ -228,15 +228,10 @@ mod tests {
             directory: "some/path".into(),
             source: cause(),
         };
-        for (option, remedy) in [
-            (None, "name another directory"),
-            (
-                Some("--directory"),
-                "name another directory with --directory",
-            ),
-        ] {
+        for (option, end) in [(None, ""), (Some("--directory"), " with --directory")] {
             let text = chain(&Error::unreadable(&error, option));
-            assert!(text.ends_with(&format!(": {remedy}")), "{text}");
+            let remedy = format!(": name another directory{end}");
+            assert!(text.ends_with(&remedy), "{text}");
         }
     }
 

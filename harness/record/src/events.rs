@@ -322,25 +322,9 @@ mod tests {
             function: "f".into(),
             rank: 1,
             alike: 1,
-            epoch: 0,
             batch: Some(batch),
             started_s: 0.5,
-            seconds: StageSeconds::default(),
-            traffic: PurposeTraffic::default(),
-            stored: Stored::default(),
-            loss: None,
-            update_density: None,
-            staleness: None,
-            waits: Waits::default(),
-            usage: StageUsages::new(),
-            parameters_digest: None,
-        }
-    }
-
-    fn trial() -> TrialId {
-        TrialId {
-            row: "allreduce-lenet5".into(),
-            trial: 7,
+            ..StepRecord::default()
         }
     }
 
@@ -348,6 +332,10 @@ mod tests {
     /// its step on.
     #[test]
     fn storage_is_read_back_and_may_be_missing() {
+        let trial = TrialId {
+            row: "allreduce-lenet5".into(),
+            trial: 7,
+        };
         let mut written = step(0);
         written.seconds.put = 1.5;
         written.traffic.exchange.objects.bytes_up = 100;
@@ -356,7 +344,7 @@ mod tests {
             byte_s: -3.5,
         };
         for (has_storage, expected) in [(true, -3.5 + 40.0 * 8.0), (false, 100.0 * 8.0)] {
-            let mut columns = columns(&trial(), &[&written]);
+            let mut columns = columns(&trial, &[&written, &step(1)]);
             let is_storage =
                 |column: &Column| [REMOVED_BYTES, STORED_BYTE_S].contains(&column.name.as_str());
             columns.retain(|column| has_storage || !is_storage(column));
@@ -366,21 +354,13 @@ mod tests {
             let read = steps(&table).unwrap();
             assert_eq!(read[0] == written, has_storage);
             assert_eq!(read[0].stored_byte_s(10.0), expected);
+            // Files of many trials are read together elsewhere: every line names its own.
+            let rows = vec![Some("allreduce-lenet5".to_owned()); 2];
+            assert!(matches!(table.values("row"), Some(Values::Text(found)) if *found == rows));
+            let trials = [Some(7); 2];
+            assert!(
+                matches!(table.values("trial"), Some(Values::Whole(found)) if *found == trials)
+            );
         }
-    }
-
-    /// Files of many trials are read together elsewhere.
-    #[test]
-    fn every_line_names_its_row_and_trial() {
-        let columns = columns(&trial(), &[&step(0), &step(1)]);
-        let named = |name: &str| columns.iter().find(|column| column.name == name);
-        let Some(Values::Text(rows)) = named("row").map(|column| &column.values) else {
-            panic!("no column of rows");
-        };
-        let Some(Values::Whole(trials)) = named("trial").map(|column| &column.values) else {
-            panic!("no column of trials");
-        };
-        assert_eq!(*rows, vec![Some("allreduce-lenet5".to_owned()); 2]);
-        assert_eq!(*trials, [Some(7); 2]);
     }
 }

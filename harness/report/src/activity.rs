@@ -143,50 +143,25 @@ fn lanes(calls: Vec<Call<'_>>) -> Vec<Vec<Call<'_>>> {
 
 #[cfg(test)]
 mod tests {
-    use epochcost_systems::{Host, PurposeTraffic, StageSeconds};
-
     use super::*;
 
     fn call(id: &str, batch: Option<usize>, started_s: f64, ended_s: f64) -> Invocation {
-        Invocation {
-            request_id: id.into(),
-            host: Host::Function,
-            function: "f".into(),
-            rank: 0,
-            alike: 1,
-            epoch: 0,
-            batch,
-            sandbox: id.into(),
-            started_s,
-            ended_s,
-            cold: true,
-            init_ms: Some(500.0),
-            duration_ms: (ended_s - started_s) * 1e3,
-            billed_ms: 1,
-            memory_mb: None,
-            peak_memory_mb: None,
-            cpu_ms: None,
-            error: None,
-        }
+        serde_json::from_value(serde_json::json!({
+            "request_id": id, "host": "function", "function": "f", "rank": 0, "epoch": 0,
+            "batch": batch, "sandbox": id, "started_s": started_s, "ended_s": ended_s,
+            "cold": true, "init_ms": 500.0, "duration_ms": (ended_s - started_s) * 1e3,
+            "billed_ms": 1,
+        }))
+        .unwrap()
     }
 
     fn step(batch: Option<usize>, started_s: f64) -> StepRecord {
         StepRecord {
             function: "f".into(),
-            rank: 0,
             alike: 1,
-            epoch: 0,
             batch,
             started_s,
-            seconds: StageSeconds::default(),
-            traffic: PurposeTraffic::default(),
-            stored: Default::default(),
-            loss: None,
-            update_density: None,
-            staleness: None,
-            waits: epochcost_systems::Waits::default(),
-            usage: Default::default(),
-            parameters_digest: None,
+            ..StepRecord::default()
         }
     }
 

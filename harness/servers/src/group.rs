@@ -163,18 +163,21 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn sleeping() -> Command {
-        let mut command = Command::new("/bin/sh");
-        // A shell with a child of its own, which outlives the shell.
-        command.args(["-c", "sleep 600 & sleep 600; true"]);
-        command
+    /// A group in a directory that runs a script.
+    fn running(directory: &Path, script: &str) -> Group {
+        let mut group = Group::new(directory).unwrap();
+        let mut shell = Command::new("/bin/sh");
+        group.start(shell.args(["-c", script])).unwrap();
+        group
     }
+
+    /// A shell with a child of its own, which outlives the shell.
+    const SLEEPS: &str = "sleep 600 & sleep 600; true";
 
     #[test]
     fn the_whole_group_ends_when_dropped() {
         let directory = tempfile::tempdir().unwrap();
-        let mut group = Group::new(directory.path()).unwrap();
-        group.start(&mut sleeping()).unwrap();
+        let mut group = running(directory.path(), SLEEPS);
         let id = group.id();
         assert!(has_members(id));
         assert!(group.ended().is_none());
@@ -186,8 +189,7 @@ mod tests {
     #[test]
     fn the_group_and_its_directory_end_with_the_lifeline() {
         let directory = tempfile::tempdir().unwrap();
-        let mut group = Group::new(directory.path()).unwrap();
-        group.start(&mut sleeping()).unwrap();
+        let mut group = running(directory.path(), SLEEPS);
         // What the kernel does when this process is killed.
         drop((group.lifeline.take(), group.guard_lifeline.take()));
         group.wait();
@@ -198,8 +200,7 @@ mod tests {
     #[test]
     fn the_group_ends_with_the_lifeline_although_its_watcher_was_killed() {
         let directory = tempfile::tempdir().unwrap();
-        let mut group = Group::new(directory.path()).unwrap();
-        group.start(&mut sleeping()).unwrap();
+        let mut group = running(directory.path(), SLEEPS);
         group.watcher.kill().unwrap();
         group.watcher.wait().unwrap();
         assert!(group.ended().is_none());
@@ -217,10 +218,7 @@ mod tests {
     #[test]
     fn an_early_end_is_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let mut group = Group::new(directory.path()).unwrap();
-        group
-            .start(Command::new("/bin/sh").args(["-c", "exit 3"]))
-            .unwrap();
+        let mut group = running(directory.path(), "exit 3");
         group.wait();
         assert_eq!(group.ended().unwrap().code(), Some(3));
     }
@@ -228,10 +226,7 @@ mod tests {
     #[test]
     fn groups_are_read_behind_any_name() {
         assert!(runs_in("12 (a) b (c)) S 1 77 77 0", 77, || 1));
-        assert!(
-            runs_in("12 (beam) Z 1 77 77 0", 77, || 3),
-            "its first thread"
-        );
+        assert!(runs_in("12 (beam) Z 1 77 77 0", 77, || 3), "one thread");
         assert!(!runs_in("12 (sh) Z 1 77 77 0", 77, || 1), "ended");
         assert!(!runs_in("12 (sh) S 77 1 77 0", 77, || 1), "the parent's");
         assert!(!runs_in("", 77, || 1));

@@ -54,38 +54,30 @@ mod tests {
 
     use super::*;
 
-    fn ended(log: &str) -> ServerError {
-        ServerError::Ended {
-            server: "it",
-            status: ExitStatus::default(),
-            log: log.into(),
-        }
-    }
-
     #[test]
     fn a_taken_port_is_tried_again_and_nothing_else() {
-        let mut times = 0;
-        let started = with_ports(|| {
-            times += 1;
-            if times < 3 {
-                return Err(ended("bind: Address already in use"));
+        for (log, sound_at, times) in [
+            ("bind: Address already in use", 3, 3),
+            ("no such module", 3, 1),
+            ("eaddrinuse", usize::MAX, ATTEMPTS),
+        ] {
+            let mut tried = 0;
+            let started = with_ports(|| {
+                tried += 1;
+                if tried < sound_at {
+                    return Err(ServerError::Ended {
+                        server: "it",
+                        status: ExitStatus::default(),
+                        log: log.into(),
+                    });
+                }
+                Ok(tried)
+            });
+            assert_eq!(tried, times, "{log}");
+            match started {
+                Ok(at) => assert_eq!(at, sound_at),
+                Err(error) => assert!(times < sound_at && error.to_string().contains(log)),
             }
-            Ok(times)
-        });
-        assert_eq!(started.unwrap(), 3);
-        let mut times = 0;
-        let refused: Result<(), _> = with_ports(|| {
-            times += 1;
-            Err(ended("no such module"))
-        });
-        assert!(refused.unwrap_err().to_string().contains("no such module"));
-        assert_eq!(times, 1);
-        let mut times = 0;
-        let never: Result<(), _> = with_ports(|| {
-            times += 1;
-            Err(ended("eaddrinuse"))
-        });
-        assert!(never.is_err());
-        assert_eq!(times, ATTEMPTS);
+        }
     }
 }

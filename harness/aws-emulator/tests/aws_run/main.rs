@@ -160,10 +160,8 @@ fn nothing_is_made_without_consent_over_the_limit_or_without_prices() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let text = Ended::of(cloud.command(asked).env("EPOCHCOST_WORKER", script)).message();
     assert!(!text.contains("--yes"), "{text}");
-    assert!(
-        text.contains("ELF") || text.contains("EPOCHCOST_WORKER"),
-        "{text}"
-    );
+    let is_named = text.contains("ELF") || text.contains("EPOCHCOST_WORKER");
+    assert!(is_named, "{text}");
     cloud.assert_empty();
 }
 

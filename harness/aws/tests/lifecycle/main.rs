@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod logs;
 mod moto;
 mod run;
 mod server;
@@ -17,7 +16,7 @@ use aws_config::SdkConfig;
 use aws_sdk_ec2::types::VpcAttributeName::EnableDnsHostnames;
 use aws_sdk_ec2::types::{Filter, Tag, VpcEndpoint};
 use epochcost_aws::calls::calls as known_calls;
-use epochcost_aws::reports::{Search, collect};
+use epochcost_aws::logs::LogReader;
 use epochcost_aws::resource::{Address, Found, Kind, Spec};
 use epochcost_aws::{
     Call, Clients, Journal, Observer, Removal, RunFilter, RunId, provision, remove_all, survey,
@@ -76,14 +75,9 @@ impl Scene {
 
     /// The same in a process of its own, with this secret in its environment.
     fn provision_apart(&self, secret: &str) {
-        let journal = self.journal();
-        assert!(run_and_kill(
-            &self.moto.url,
-            &journal,
-            usize::MAX,
-            secret,
-            false
-        ));
+        let (url, journal) = (&self.moto.url, self.journal());
+        let is_whole = run_and_kill(url, &journal, usize::MAX, secret, false);
+        assert!(is_whole);
     }
 
     async fn assert_empty(&self, when: &str) {
@@ -312,13 +306,9 @@ async fn the_table_of_calls_is_the_calls_that_are_made() {
     let clients = Clients::new(scene.config.clone(), Some(calls.clone())).unwrap();
     let (mut journal, _) = scene.provision(&clients).await;
     let group = format!("/aws/lambda/{}", RunId::new(RUN).name("worker-2048"));
-    let search = Search {
-        groups: &[group],
-        since: jiff::Timestamp::UNIX_EPOCH,
-        timeout: Duration::ZERO,
-        interval: Duration::ZERO,
-    };
-    collect(&clients, &search, &BTreeSet::new()).await.unwrap();
+    let since = jiff::Timestamp::UNIX_EPOCH;
+    let read = LogReader::default().read(&clients, &[group], since).await;
+    assert!(!read.unwrap(), "nothing has run");
     assert_whole(&tear_down(&clients, &mut journal).await.unwrap());
     clients.regions().await.unwrap();
     let made: BTreeSet<(String, String)> = (calls.0.lock().unwrap().iter())

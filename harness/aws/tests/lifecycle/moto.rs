@@ -58,12 +58,8 @@ pub async fn everything(config: &SdkConfig) -> Vec<String> {
     list!(all, "security group", ec2.describe_security_groups(), security_groups,
         one => one.group_name().unwrap(), if one.group_name() != Some("default"));
     list!(all, "volume", ec2.describe_volumes(), volumes, one => one.volume_id().unwrap());
-    all.extend(
-        instances(&ec2)
-            .await
-            .iter()
-            .map(|id| format!("instance {id}")),
-    );
+    let instances = instances(&ec2).await;
+    all.extend(instances.iter().map(|id| format!("instance {id}")));
     // Outside of default VPCs.
     let vpcs = ec2.describe_vpcs().send().await.unwrap();
     let theirs: Vec<_> = (vpcs.vpcs().iter())

@@ -49,11 +49,8 @@ fn a_product_has_its_price_and_unit() {
         assert!(found.about.contains(parts[3]), "{row}: {}", found.about);
     }
     let transition = price("state_transition", &[documents::of("state_transition")]).unwrap();
-    assert!(
-        transition.source.contains("TRANSITIONSKU001"),
-        "{}",
-        transition.source
-    );
+    let source = transition.source;
+    assert!(source.contains("TRANSITIONSKU001"), "{source}");
 }
 
 #[test]

@@ -192,20 +192,6 @@ fn interfaces() -> String {
     format!("<networkInterfaceSet>{ours}{other}</networkInterfaceSet>")
 }
 
-/// A new subnet is in EC2's lists some seconds after it was made.
-#[tokio::test]
-async fn what_is_not_listed_yet_is_waited_for() {
-    let service = network(&[
-        ("DescribeInstances", &[NO_INSTANCE]),
-        ("DescribeSubnets", &[NO_SUBNET, SUBNET]),
-        ("RunInstances", &[STARTED]),
-    ])
-    .await;
-    let subnet = Some(run().name("network"));
-    assert_eq!(make(&service, instance(subnet)).await.unwrap(), "i-1");
-    assert_eq!(service.asked("DescribeSubnets"), 2);
-}
-
 /// Lambda removes interfaces under the functions' role.
 #[tokio::test]
 async fn roles_stay_as_long_as_what_interfaces_hold() {
@@ -353,18 +339,18 @@ async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
         ("RunInstances", &[unknown, STARTED]),
     ])
     .await;
-    assert_eq!(make(&service, instance(None)).await.unwrap(), "i-1");
+    assert_eq!(make(&service, instance()).await.unwrap(), "i-1");
     assert_eq!(service.asked("RunInstances"), 2);
 }
 
-fn instance(subnet: Option<String>) -> Spec {
+fn instance() -> Spec {
     Spec::Instance(InstanceSpec {
         name: run().name("x"),
         instance_type: "t2.medium".into(),
         image: "ami-1".into(),
         profile: run().name("instances"),
         security_group: run().name("members"),
-        subnet,
+        subnet: None,
         zones_tried: 0,
         user_data: String::new(),
         expires: "2099-01-01T00:00:00Z".parse().unwrap(),

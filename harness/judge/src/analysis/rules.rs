@@ -197,9 +197,10 @@ fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances
 
 #[cfg(test)]
 mod tests {
-    use epochcost_spec::claims::ClaimKind;
-
     use super::*;
+
+    use ClaimKind::{Check, Own, Published};
+    use VerdictKind::{Agrees, ByConstruction, Differs, Holds, Open, RatherAgrees, RatherDiffers};
 
     fn claim(kind: ClaimKind) -> Claim {
         Claim {
@@ -211,9 +212,14 @@ mod tests {
         }
     }
 
-    fn decided(kind: ClaimKind, figures: &[Figure], at: &Circumstances) -> (VerdictKind, String) {
-        let all = (VerdictKind::Agrees, "every draw agrees".to_owned());
-        decide(&claim(kind), &[], figures, all, at)
+    /// What is decided of a claim over one metric, where so much was told.
+    fn decided(
+        claim: &Claim,
+        metric: Metric,
+        told: VerdictKind,
+        at: &Circumstances,
+    ) -> VerdictKind {
+        decide(claim, &[], &[(metric, None)], (told, String::new()), at).0
     }
 
     fn of_one_machine() -> Circumstances {
@@ -223,141 +229,111 @@ mod tests {
         }
     }
 
-    /// What servers say that stand in for a platform's is no observation of it.
     #[test]
-    fn a_rehearsal_decides_nothing() {
-        let both = [(Metric::SecondsPerEpoch, None); 2];
-        let verdict = |kind, rehearsed| {
-            let at = Circumstances {
-                rehearsed,
-                ..Circumstances::default()
-            };
-            decided(kind, &both, &at).0
+    fn a_comparison_decides_by_the_circumstances_of_its_figures() {
+        let usual = Circumstances::default();
+        let rehearsal = Circumstances {
+            rehearsed: true,
+            ..Circumstances::default()
         };
-        assert_eq!(verdict(ClaimKind::Own, true), VerdictKind::Open);
-        assert_eq!(verdict(ClaimKind::Own, false), VerdictKind::Holds);
-        // The program is the same.
-        assert_eq!(verdict(ClaimKind::Check, true), VerdictKind::Holds);
-    }
-
-    /// One seed says nothing of the next, which another processor's rounding amounts to.
-    #[test]
-    fn a_comparison_by_the_time_to_an_accuracy_takes_two_seeds() {
-        let both = [(Metric::TimeToAccuracy, Some(0.8)); 2];
-        let verdict = |is_one_seed| {
-            let at = Circumstances {
-                is_one_seed,
-                ..Circumstances::default()
-            };
-            decided(ClaimKind::Own, &both, &at).0
+        let one_seed = Circumstances {
+            is_one_seed: true,
+            ..Circumstances::default()
         };
-        assert_eq!(verdict(true), VerdictKind::Open);
-        assert_eq!(verdict(false), VerdictKind::Holds);
-    }
-
-    /// Such a finding once held, whatever a GPU would have taken.
-    #[test]
-    fn seconds_of_a_cpu_in_a_gpus_place_are_compared_with_none() {
-        let at = Circumstances {
+        let on_cpu = Circumstances {
             on_cpu: Some("gpu".into()),
             ..Circumstances::default()
         };
-        let of = |metric, kind| decided(kind, &[(metric, None); 2], &at).0;
-        assert_eq!(of(Metric::CostFullUsd, ClaimKind::Own), VerdictKind::Open);
-        assert_eq!(of(Metric::Gets, ClaimKind::Own), VerdictKind::Holds);
-        let check = of(Metric::SecondsPerEpoch, ClaimKind::Check);
-        assert_eq!(check, VerdictKind::Holds);
-    }
-
-    /// What a stage gets of a processor is decided by whatever else it computes.
-    #[test]
-    fn a_comparison_of_uses_of_the_processor_decides_nothing_on_one_machine() {
-        let names = ["compute_gradients_cpu_percent", "put_cpu_percent"];
-        let both = names.map(|name| (Metric::named(name).unwrap(), None));
         let here = of_one_machine();
-        let (kind, reason) = decided(ClaimKind::Published, &both, &here);
-        assert_eq!(kind, VerdictKind::Open);
-        assert!(reason.ends_with("there it is as published"), "{reason}");
-        let (elsewhere, _) = decided(ClaimKind::Published, &both, &Circumstances::default());
-        assert_eq!(elsewhere, VerdictKind::Agrees);
-    }
-
-    /// The worker's allocator keeps what was freed, so that later stages have more behind them.
-    #[test]
-    fn memory_behind_stages_of_one_machine_orders_no_stages() {
-        let here = of_one_machine();
-        let of = |names: [&str; 2]| names.map(|name| (Metric::named(name).unwrap(), None));
-        let stages = of(["compute_gradients_memory_mb", "put_memory_mb"]);
-        let models = of(["put_memory_mb", "put_memory_mb"]);
-        for (figures, at, word) in [
-            (&stages, &here, VerdictKind::Open),
-            (&models, &here, VerdictKind::Agrees),
-            (&stages, &Circumstances::default(), VerdictKind::Agrees),
+        let seconds = ["seconds_per_epoch"; 2];
+        let accuracy = ["time_to_accuracy"; 2];
+        let cpu = ["compute_gradients_cpu_percent", "put_cpu_percent"];
+        let memory = ["compute_gradients_memory_mb", "put_memory_mb"];
+        for (names, kind, at, expected) in [
+            // What servers say that stand in for a platform's is no observation of it. The program
+            // is the same.
+            (seconds, Own, &rehearsal, Open),
+            (seconds, Own, &usual, Holds),
+            (seconds, Check, &rehearsal, Holds),
+            // One seed says nothing of the next, which another processor's rounding amounts to.
+            (accuracy, Own, &one_seed, Open),
+            (accuracy, Own, &usual, Holds),
+            // Such a finding once held, whatever a GPU would have taken.
+            (["cost_full_usd"; 2], Own, &on_cpu, Open),
+            (["gets"; 2], Own, &on_cpu, Holds),
+            (seconds, Check, &on_cpu, Holds),
+            // What a stage gets of a processor is decided by whatever else it computes.
+            (cpu, Published, &here, Open),
+            (cpu, Published, &usual, Agrees),
+            // The worker's allocator keeps what was freed, so that later stages have more behind
+            // them, of whatever model.
+            (memory, Published, &here, Open),
+            (["put_memory_mb"; 2], Published, &here, Agrees),
+            (memory, Published, &usual, Agrees),
+            (memory, Own, &here, Holds),
         ] {
-            let (kind, reason) = decided(ClaimKind::Published, figures, at);
-            assert_eq!(kind, word, "{figures:?}: {reason}");
+            let level = (names == accuracy).then_some(0.8);
+            let figures = names.map(|name| (Metric::named(name).unwrap(), level));
+            let told = (Agrees, "every draw agrees".to_owned());
+            let (found, reason) = decide(&claim(kind), &[], &figures, told, at);
+            assert_eq!(found, expected, "{names:?} {kind:?} {at:?}: {reason}");
+            let says_there = reason.ends_with("there it is as published");
+            assert_eq!(says_there, kind == Published && found == Open, "{reason}");
         }
-        let (own, _) = decided(ClaimKind::Own, &stages, &here);
-        assert_eq!(own, VerdictKind::Holds);
     }
 
     /// A sentence that gives a figure is as little comparable as a table that prints it.
     #[test]
     fn a_figure_that_a_sentence_gives_is_not_compared_with_one_machine_s() {
-        let here = of_one_machine();
-        let sentence = |kind| Claim {
-            metric: Some(Metric::PeakMemoryMb),
-            formula: Some("peak_memory_mb[a] = 4000".into()),
-            ..claim(kind)
-        };
-        let told = |kind| {
-            let agrees = (VerdictKind::Agrees, String::new());
-            let memory = [(Metric::PeakMemoryMb, None)];
-            decide(&sentence(kind), &[], &memory, agrees, &here).0
-        };
-        assert_eq!(told(ClaimKind::Published), VerdictKind::Open);
-        assert_eq!(told(ClaimKind::Own), VerdictKind::Holds);
+        for (kind, expected) in [(Published, Open), (Own, Holds)] {
+            let sentence = Claim {
+                metric: Some(Metric::PeakMemoryMb),
+                formula: Some("peak_memory_mb[a] = 4000".into()),
+                ..claim(kind)
+            };
+            let found = decided(&sentence, Metric::PeakMemoryMb, Agrees, &of_one_machine());
+            assert_eq!(found, expected);
+        }
     }
 
     /// What follows from the model itself confirms nothing, and a run may still refute it.
     #[test]
     fn what_no_simulation_can_refute_is_by_construction_there_alone() {
-        let told = |simulated, kind| {
-            let claim = Claim {
-                cannot_fail: Some("bytes are the protocol's".into()),
-                ..claim(ClaimKind::Published)
-            };
+        let claim = Claim {
+            cannot_fail: Some("bytes are the protocol's".into()),
+            ..claim(Published)
+        };
+        for (simulated, told, expected) in [
+            (true, Agrees, ByConstruction),
+            (false, Agrees, Agrees),
+            (true, Differs, Differs),
+        ] {
             let at = Circumstances {
                 simulated,
                 ..Circumstances::default()
             };
-            let time = [(Metric::SecondsPerEpoch, None)];
-            decide(&claim, &[], &time, (kind, String::new()), &at).0
-        };
-        assert_eq!(told(true, VerdictKind::Agrees), VerdictKind::ByConstruction);
-        assert_eq!(told(false, VerdictKind::Agrees), VerdictKind::Agrees);
-        assert_eq!(told(true, VerdictKind::Differs), VerdictKind::Differs);
+            let found = decided(&claim, Metric::SecondsPerEpoch, told, &at);
+            assert_eq!(found, expected);
+        }
     }
 
     /// Constants that are fitted to a paper confirm nothing of it, drawn or not; they may refute it.
     #[test]
     fn what_is_fitted_to_a_paper_never_agrees_with_it() {
-        let fit = |source: &str| Circumstances {
-            fits: vec![Fit {
+        let of = |metric, source: &str, kind| {
+            let fit = Fit {
                 what: "constant".into(),
                 to: Some(FittedTo {
                     source: source.into(),
                     cells: Vec::new(),
                 }),
                 rests: Rests::Times,
-            }],
-            ..Circumstances::default()
-        };
-        use VerdictKind::{Agrees, ByConstruction, Differs, Open, RatherAgrees, RatherDiffers};
-        let published = claim(ClaimKind::Published);
-        let of = |metric, source: &str, kind| {
-            let told = (kind, String::new());
-            decide(&published, &[], &[(metric, None)], told, &fit(source)).0
+            };
+            let at = Circumstances {
+                fits: vec![fit],
+                ..Circumstances::default()
+            };
+            decided(&claim(Published), metric, kind, &at)
         };
         let with = |source: &str, kind| of(Metric::SecondsPerEpoch, source, kind);
         for kind in [Agrees, RatherAgrees] {
@@ -373,12 +349,12 @@ mod tests {
 
     #[test]
     fn figures_of_another_kind_are_open_whatever_they_are() {
-        let mut other = claim(ClaimKind::Published);
+        let mut other = claim(Published);
         other.not_comparable = Some("memory of another program".into());
         for kind in VerdictKind::ALL {
             let told = (kind, String::new());
             let (verdict, reason) = decide(&other, &[], &[], told, &Circumstances::default());
-            assert_eq!(verdict, VerdictKind::Open);
+            assert_eq!(verdict, Open);
             assert!(reason.starts_with("memory of another program"), "{reason}");
         }
     }

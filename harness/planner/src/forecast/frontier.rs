@@ -28,23 +28,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_is_beaten_in_both_is_not_on_it() {
-        let points = [
-            (10.0, 5.0), // slower and dearer than the next
-            (9.0, 4.0),
-            (9.0, 4.5),  // as fast, dearer
-            (12.0, 4.0), // slower, as cheap
-            (20.0, 1.0),
-            (1.0, 9.0),
-            (20.0, 1.0), // twice the same setting
-        ];
-        let expected = [false, true, false, false, true, true, true];
-        assert_eq!(frontier(&points), expected);
-        assert_eq!(frontier(&[]), [false; 0]);
-        assert_eq!(frontier(&[(1.0, 1.0)]), [true]);
-    }
-
     proptest! {
         /// The definition itself, pair by pair.
         #[test]

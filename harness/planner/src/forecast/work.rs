@@ -285,11 +285,9 @@ mod tests {
             ),
             (1_000, [960, 1_024], "960 to 1,024 samples: 1,000 rounded"),
         ] {
-            let text = Rounded::of(asked, trained).unwrap().text;
-            assert_eq!(
-                text,
-                format!("{said} to whole mini-batches of all workers.")
-            );
+            let rounded = Rounded::of(asked, trained).unwrap();
+            let said = format!("{said} to whole mini-batches of all workers.");
+            assert_eq!(rounded.text, said);
         }
         assert_eq!(Rounded::of(64, [64, 64]), None);
     }

@@ -11,17 +11,11 @@ use crate::testing::holds;
 
 /// A machine of four idle cores.
 pub(super) fn machine() -> Machine {
-    Machine {
-        cpu: Some("Abacus(R) 9000 @ 1 Hz".into()),
-        cores: 4,
-        cpu_quota: None,
-        memory_bytes: Some(8_000_000_000),
-        gpus: Vec::new(),
-        kernel: None,
-        load_average: Some(0.0),
-        limits: Vec::new(),
-        servers: Vec::new(),
-    }
+    let machine = serde_json::json!({
+        "cpu": "Abacus(R) 9000 @ 1 Hz", "cores": 4, "memory_bytes": 8_000_000_000_u64,
+        "load_average": 0.0, "gpus": [], "limits": [], "servers": [],
+    });
+    serde_json::from_value(machine).unwrap()
 }
 
 /// The plan of a request that is written as the options of `profile`.
@@ -148,10 +142,8 @@ fn the_file_says_how_it_came_about_and_reads_back() {
     record::write(&plan, &worker, &profile, &points, &warnings).unwrap();
     let text = std::fs::read_to_string(&plan.out).unwrap();
     let by = format!("# worker: SHA-256 {}", worker.sha256);
-    holds(
-        &text,
-        &["# machine: Abacus(R)", &by, "# warning: a busy host"],
-    );
+    holds(&text, &["# machine: Abacus(R)", &by]);
+    holds(&text, &["# warning: a busy host"]);
     let read: ComputeProfile = serde_yaml::from_str(&text).unwrap();
     assert!(read.models[0].source.contains("idle host"), "{text}");
     assert_eq!(read, profile);

@@ -261,21 +261,22 @@ fn started(text: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use uuid::Uuid;
 
     use super::*;
 
-    fn lines(texts: &[String]) -> Vec<Line> {
-        let line = |(index, text): (usize, &String)| Line {
-            at_ms: 1_000 + index as i64,
+    /// Lines of a log, one each millisecond.
+    pub(in crate::aws) fn lines(texts: &[String], from_ms: i64) -> Vec<Line> {
+        let line = |(at_ms, text): (i64, &String)| Line {
+            at_ms,
             text: text.clone(),
         };
-        texts.iter().enumerate().map(line).collect()
+        (from_ms..).zip(texts).map(line).collect()
     }
 
     fn of(texts: &[String]) -> Vec<Seen> {
-        read(&Streams::from([("s".to_owned(), lines(texts))]))
+        read(&Streams::from([("s".to_owned(), lines(texts, 1_000))]))
     }
 
     fn report(id: Uuid) -> String {
@@ -291,24 +292,32 @@ mod tests {
         .to_string()
     }
 
-    fn whole(id: Uuid, says: &str) -> Vec<String> {
+    /// The log of an invocation of a worker: its start, task, outcome, end and report.
+    pub(in crate::aws) fn logged(id: u128, rank: usize, epoch: usize, says: &str) -> Vec<String> {
+        let id = Uuid::from_u128(id);
+        let task = format!(r#""rank":{rank},"epoch":{epoch},"batch":null"#);
         vec![
             log::start_line(id),
-            format!(r#"{TASK_PREFIX}{{"function":"worker","rank":2,"epoch":1,"batch":null}}"#),
-            // An imitation of another's end.
-            log::end_line(Uuid::from_u128(99)),
+            format!(r#"{TASK_PREFIX}{{"function":"worker",{task}}}"#),
             format!("{OUTCOME_PREFIX}{says}"),
             log::end_line(id),
             report(id),
         ]
     }
 
+    pub(in crate::aws) const FINISHED: &str = r#"{"Ok":"finished"}"#;
+    const FAILED: &str = r#"{"Err":"no such bucket"}"#;
+
+    /// The same with an imitation of another's end before the outcome.
+    fn whole(id: u128, says: &str) -> Vec<String> {
+        let mut texts = logged(id, 2, 1, says);
+        texts.insert(2, log::end_line(Uuid::from_u128(99)));
+        texts
+    }
+
     #[test]
     fn invocations_of_a_sandbox_are_told_apart() {
-        let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let mut texts = whole(first, r#"{"Ok":"finished"}"#);
-        texts.extend(whole(second, r#"{"Err":"no such bucket"}"#));
-        let seen = of(&texts);
+        let seen = of(&[whole(1, FINISHED), whole(2, FAILED)].concat());
         assert_eq!(seen.len(), 2);
         assert_eq!(seen[0].failure(), None);
         let invocation = seen[0].invocation().unwrap();
@@ -319,13 +328,13 @@ mod tests {
         assert!(failure.starts_with("no such bucket"), "{failure}");
     }
 
-    /// Platform lines of one millisecond come in any order, and other output may have no line
-    /// break: none of it makes an invocation incomplete.
+    /// Platform lines of one millisecond come in any order, Lambda's own lines and the worker's are
+    /// stamped by different clocks, and other output may have no line break: none of it makes an
+    /// invocation incomplete, or is taken for the next one's.
     #[test]
     fn platform_lines_are_found_in_any_order_and_behind_other_text() {
-        let id = Uuid::from_u128(1);
         // START, task, another's END, outcome, END, REPORT.
-        let good = || whole(id, r#"{"Ok":"finished"}"#);
+        let good = || whole(1, FINISHED);
         let mut swapped = good();
         swapped.swap(4, 5);
         let mut early_report = good();
@@ -340,21 +349,32 @@ mod tests {
         joined[2] = format!("thread 'main' panicked\n{outcome}");
         let mut start_second = good();
         start_second.swap(0, 1);
-        for texts in [swapped, early_report, lost_end, glued, joined, start_second] {
-            let next = whole(Uuid::from_u128(2), r#"{"Ok":"finished"}"#);
-            let seen = of(&[&texts[..], &next].concat());
-            assert_eq!(seen.len(), 2, "{texts:?}");
-            for one in seen {
-                let invocation = one.invocation().unwrap();
-                assert_eq!(one.failure(), None, "{texts:?}");
-                assert_eq!(invocation.billed_ms, 600, "{texts:?}");
-                assert_eq!(invocation.function, "worker", "{texts:?}");
+        let mut late = good();
+        late[3..].rotate_left(1);
+        for texts in [
+            swapped,
+            early_report,
+            lost_end,
+            glued,
+            joined,
+            start_second,
+            late,
+        ] {
+            for (says, fails) in [(FINISHED, false), (FAILED, true)] {
+                let seen = of(&[&texts[..], &whole(2, says)].concat());
+                let failures: Vec<bool> = seen.iter().map(|one| one.failure().is_some()).collect();
+                assert_eq!(failures, [false, fails], "{texts:?}");
+                assert!(matches!(seen[0].outcome, Some(Ok(_))), "{texts:?}");
+                for invocation in seen.iter().map(|one| one.invocation().unwrap()) {
+                    assert_eq!(invocation.billed_ms, 600, "{texts:?}");
+                    assert_eq!(invocation.function, "worker", "{texts:?}");
+                }
             }
         }
         // An imitation of one's own REPORT counts neither before nor behind the true one.
         for at in [1, 6] {
             let mut texts = good();
-            texts.insert(at, report(id).replace("600 ms", "1 ms"));
+            texts.insert(at, good()[5].replace("600 ms", "1 ms"));
             assert_eq!(of(&texts)[0].invocation().unwrap().billed_ms, 600);
         }
     }
@@ -373,7 +393,7 @@ mod tests {
         for again in [false, true] {
             let mut texts = texts.clone();
             texts.extend(again.then(init));
-            let mut then = whole(next, r#"{"Ok":"finished"}"#);
+            let mut then = whole(2, FINISHED);
             then[5] = plain(next);
             texts.extend(then);
             let found: Vec<Invocation> = of(&texts).iter().filter_map(Seen::invocation).collect();
@@ -393,29 +413,13 @@ mod tests {
         assert!(seen[0].failure().unwrap().contains("JSON"));
     }
 
-    /// Lambda's own lines and the worker's are stamped by different clocks.
-    #[test]
-    fn lines_behind_the_end_belong_to_the_invocation_before_it() {
-        let id = Uuid::from_u128(1);
-        let mut texts = whole(id, r#"{"Ok":"finished"}"#);
-        let outcome = texts.remove(3);
-        texts.push(outcome);
-        texts.extend(whole(Uuid::from_u128(2), r#"{"Err":"no such bucket"}"#));
-        let seen = of(&texts);
-        assert_eq!(seen.len(), 2);
-        assert!(matches!(seen[0].outcome, Some(Ok(_))), "{:?}", seen[0]);
-        assert_eq!(seen[0].failure(), None);
-        assert!(seen[1].failure().is_some());
-    }
-
     #[test]
     fn a_report_with_a_trace_is_read_and_a_wrong_one_is_named() {
-        let id = Uuid::from_u128(1);
-        let mut texts = whole(id, r#"{"Ok":"finished"}"#);
+        let mut texts = whole(1, FINISHED);
         texts[5].push_str("\nXRAY TraceId: 1-5bda1d6e\tSegmentId: 53aa\tSampled: true\t\n");
         let seen = &of(&texts)[0];
         assert!(seen.invocation().is_some() && seen.unreadable.is_none());
-
+        let id = Uuid::from_u128(1);
         texts[5] = report(id).replace("500.00 ms", "0.5 s");
         let seen = &of(&texts)[0];
         assert!(seen.report.is_none());
@@ -441,7 +445,7 @@ mod tests {
     /// Whatever has not come yet, nothing is taken for what it is not.
     #[test]
     fn a_log_cut_anywhere_is_an_invocation_that_has_not_ended() {
-        let texts = whole(Uuid::from_u128(1), r#"{"Ok":"finished"}"#);
+        let texts = whole(1, FINISHED);
         for cut in 0..texts.len() {
             for seen in of(&texts[..cut]) {
                 assert!(seen.report.is_none() && seen.invocation().is_none());

@@ -78,40 +78,28 @@ pub(super) fn outcome(
 #[cfg(test)]
 mod tests {
     use epochcost_aws::logs::{Line, Streams};
-    use epochcost_spec::metering::log::{end_line, start_line};
-    use epochcost_systems::{OUTCOME_PREFIX, RECORD_PREFIX, Record, TASK_PREFIX};
-    use uuid::Uuid;
+    use epochcost_systems::{RECORD_PREFIX, Record};
 
     use super::*;
     use crate::aws::log::read;
+    use crate::aws::log::tests::{lines, logged};
 
-    /// Returns the whole log of one invocation, in which it recorded an evaluation.
-    fn log(request: Uuid, says: &str) -> Vec<Line> {
+    /// Returns the whole log of one invocation, in which it recorded a warning.
+    fn log(says: &str) -> Vec<Line> {
         let record = Record::Warning {
             rank: 0,
             text: says.to_owned(),
         };
         let record = serde_json::to_string(&record).unwrap_or_default();
-        let texts = [
-            start_line(request),
-            format!(r#"{TASK_PREFIX}{{"function":"worker","rank":0,"epoch":0,"batch":null}}"#),
-            format!("{RECORD_PREFIX}{record}"),
-            format!(r#"{OUTCOME_PREFIX}{{"Ok":"{says}"}}"#),
-            end_line(request),
-            format!(
-                "REPORT RequestId: {request}\tDuration: 1.00 ms\tBilled Duration: 2 ms\t\
-                 Memory Size: 128 MB\tMax Memory Used: 55 MB\t"
-            ),
-        ];
-        let line = |text| Line { at_ms: 0, text };
-        texts.into_iter().map(line).collect()
+        let mut texts = logged(1, 0, 0, &format!(r#"{{"Ok":"{says}"}}"#));
+        texts.insert(2, format!("{RECORD_PREFIX}{record}"));
+        lines(&texts, 0)
     }
 
     /// Returns the outcome of one invocation per text in `says`, all of one request.
     fn of(says: &[&str], known: usize) -> TrialOutcome {
-        let request = Uuid::from_u128(1);
         let streams: Streams = (says.iter().enumerate())
-            .map(|(index, says)| (format!("sandbox-{index}"), log(request, says)))
+            .map(|(index, says)| (format!("sandbox-{index}"), log(says)))
             .collect();
         outcome(&read(&streams), known, 0, None)
     }

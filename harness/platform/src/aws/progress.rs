@@ -87,35 +87,17 @@ pub(super) fn steps(seen: &[Seen]) -> u64 {
 #[cfg(test)]
 mod tests {
     use epochcost_aws::logs::{Line, Streams};
-    use epochcost_spec::metering::log::{end_line, start_line};
-    use epochcost_systems::{OUTCOME_PREFIX, TASK_PREFIX};
-    use uuid::Uuid;
 
     use super::*;
     use crate::aws::log::read;
+    use crate::aws::log::tests::{FINISHED, lines, logged};
 
-    /// Returns the first `lines` lines of a sandbox's log of one invocation of worker 0
+    /// Returns the first `count` lines of a sandbox's log of one invocation of worker 0
     /// at `epoch`: its start, task, outcome, end and report.
-    fn invocation(id: u128, epoch: usize, outcome: &str, lines: usize) -> (String, Vec<Line>) {
-        let request = Uuid::from_u128(id);
-        let mut texts = vec![
-            start_line(request),
-            format!(
-                r#"{TASK_PREFIX}{{"function":"worker","rank":0,"epoch":{epoch},"batch":null}}"#
-            ),
-            format!("{OUTCOME_PREFIX}{outcome}"),
-            end_line(request),
-            format!(
-                "REPORT RequestId: {request}\tDuration: 1.00 ms\tBilled Duration: 2 ms\t\
-                 Memory Size: 128 MB\tMax Memory Used: 55 MB\t"
-            ),
-        ];
-        texts.truncate(lines);
-        let lines = texts.into_iter().enumerate().map(|(index, text)| Line {
-            at_ms: id as i64 * 100 + index as i64,
-            text,
-        });
-        (format!("stream-{id}"), lines.collect())
+    fn invocation(id: u128, epoch: usize, outcome: &str, count: usize) -> (String, Vec<Line>) {
+        let texts = logged(id, 0, epoch, outcome);
+        let lines = lines(&texts[..count], id as i64 * 100);
+        (format!("stream-{id}"), lines)
     }
 
     fn found(invocations: Vec<(String, Vec<Line>)>) -> WorkerProgress {
@@ -123,7 +105,6 @@ mod tests {
         worker_progress(&[("worker".to_owned(), 0, 0)], &read(&streams))
     }
 
-    const FINISHED: &str = r#"{"Ok":"finished"}"#;
     const REPEATED: &str = r#"{"Ok":"repeated"}"#;
     const CONTINUED: &str = r#"{"Ok":{"continued":{"epoch":1}}}"#;
 

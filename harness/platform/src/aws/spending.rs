@@ -167,28 +167,19 @@ fn requests(dimension: &str, outcome: &TrialOutcome) -> Option<f64> {
 mod tests {
     use std::time::Duration;
 
-    use epochcost_aws::logs::{Line, Streams};
-    use epochcost_spec::metering::log::{end_line, start_line};
-    use uuid::Uuid;
+    use epochcost_aws::logs::Streams;
 
     use super::*;
     use crate::aws::log::read;
+    use crate::aws::log::tests::{FINISHED, lines, logged};
 
-    /// Returns an invocation that was billed 3 s, and one that has run for 10 s.
+    /// Returns an invocation of 2 GB that was billed 0.6 s, and one that has run for 10 s.
     fn seen() -> Vec<Seen> {
-        let log = |id: u128, is_whole: bool| {
-            let request = Uuid::from_u128(id);
-            let report = format!(
-                "REPORT RequestId: {request}\tDuration: 2500.00 ms\tBilled Duration: 3000 ms\t\
-                 Memory Size: 2048 MB\tMax Memory Used: 55 MB\t"
-            );
-            let texts = [start_line(request), end_line(request), report];
-            let count = if is_whole { 3 } else { 1 };
-            let line = |text| Line { at_ms: 0, text };
-            texts.into_iter().take(count).map(line).collect::<Vec<_>>()
-        };
-        let streams = Streams::from([("a".into(), log(1, true)), ("b".into(), log(2, false))]);
-        read(&streams)
+        let log = |id, count| lines(&logged(id, 0, 0, FINISHED)[..count], 0);
+        read(&Streams::from([
+            ("a".into(), log(1, 5)),
+            ("b".into(), log(2, 1)),
+        ]))
     }
 
     fn spending(limit_usd: Option<f64>) -> Spending {
@@ -216,9 +207,9 @@ mod tests {
 
     #[test]
     fn what_runs_is_spent_by_the_second_and_what_ended_as_it_was_billed() {
-        // (3 + 10) s of 2 GB, two requests, and a dollar before.
+        // (0.6 + 10) s of 2 GB, two requests, and a dollar before.
         let usd = spending(None).usd(&seen(), 10.0);
-        assert!((usd - (1.0 + 13.0 + 0.5)).abs() < 1e-9, "{usd}");
+        assert!((usd - (1.0 + 10.6 + 0.5)).abs() < 1e-9, "{usd}");
     }
 
     #[test]
@@ -241,11 +232,11 @@ mod tests {
             ..TrialOutcome::default()
         };
         assert_eq!(outcome.invocations.len(), 1);
-        // 3 s of 2 GB, a request that may have come twice, no steps, and logs.
+        // 0.6 s of 2 GB, a request that may have come twice, no steps, and logs.
         let usd = spending(None).settled_usd(&at_most, &outcome);
-        assert!((usd - (3.0 + 0.5 + 10.0)).abs() < 1e-9, "{usd}");
-        let nothing = Share::from([("lambda_gb_second".to_owned(), 1.0)]);
-        assert_eq!(spending(None).settled_usd(&nothing, &outcome), 1.0);
+        assert!((usd - (0.6 + 0.5 + 10.0)).abs() < 1e-9, "{usd}");
+        let nothing = Share::from([("lambda_gb_second".to_owned(), 0.5)]);
+        assert_eq!(spending(None).settled_usd(&nothing, &outcome), 0.5);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use epochcost_spec::metering::Invocation;
 use epochcost_spec::rows::{Fault, FaultKind, Row};
 use epochcost_systems::{
-    DataPlan, Device, Evaluate, Fidelity, FollowUps, Functions, Job, Task, find, requests,
+    DataPlan, Evaluate, Fidelity, FollowUps, Functions, Job, Task, find, requests, testing,
 };
 use serde_json::{Map, json};
 
@@ -38,54 +38,31 @@ struct Peer {
 }
 
 pub(super) fn job() -> Job {
-    let system = find("spirt").unwrap();
+    let spirt = testing::job("spirt", Fidelity::Paper, 1, &Map::new()).unwrap();
     Job {
         trial: "sandboxes".into(),
-        system: "spirt".into(),
-        fidelity: Fidelity::Paper,
-        settings: system.settings(Fidelity::Paper, &Map::new()).unwrap(),
         model: "lenet5".into(),
         data: DataPlan {
             dataset: "synthetic-mnist".into(),
             record_bytes: RECORD_BYTES,
             train_samples: BATCHES * BATCH_SIZE,
-            validation_samples: 0,
             test_samples: 1,
-            augment: false,
+            ..spirt.data.clone()
         },
-        workers: 1,
         batch_size: BATCH_SIZE,
         batches_per_worker: BATCHES,
-        last_batch: None,
         epochs: 1,
-        seed: 3,
-        optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),
         evaluate: Evaluate::Never,
-        device: Device::Cpu,
-        attack: None,
+        ..spirt
     }
 }
 
 pub(super) fn row(job: &Job) -> Row {
-    Row {
-        id: "sandboxes".into(),
-        job: job.clone(),
-        memory_mb: 512,
-        function_memory_mb: Default::default(),
-        timeout_s: TIMEOUT.as_secs(),
-        instance_type: "g4dn.xlarge".into(),
-        cpu_fallback: false,
-        precision: Default::default(),
-        faults: Vec::new(),
-        own_model: None,
-        classes: None,
-        jobs: 1,
-        one_machine: None,
-        constants: BTreeMap::new(),
-        client: None,
-        tensor_store: None,
-        sandbox: Default::default(),
-    }
+    serde_json::from_value(json!({
+        "id": "sandboxes", "job": job, "memory_mb": 512, "timeout_s": TIMEOUT.as_secs(),
+        "instance_type": "g4dn.xlarge", "cpu_fallback": false, "faults": [],
+    }))
+    .unwrap()
 }
 
 impl Peer {

@@ -145,12 +145,12 @@ mod tests {
     /// Twelve accuracies of 10 % once had an axis to 125 %.
     #[test]
     fn an_axis_of_shares_ends_at_its_bound() {
-        for [low, high] in [
-            [0.1, 0.1],
-            [0.2, 0.97],
-            [0.0, 1.0],
-            [0.81, 0.99],
-            [1.0, 1.0],
+        for (low, high) in [
+            (0.1, 0.1),
+            (0.2, 0.97),
+            (0.0, 1.0),
+            (0.81, 0.99),
+            (1.0, 1.0),
         ] {
             let ticks = bounded_ticks(low, high, Some(1.0));
             let last = ticks[ticks.len() - 1];
@@ -174,10 +174,8 @@ mod tests {
     #[test]
     fn ticks_read_differently() {
         let labels = |ticks: &[f64]| tick_labels(ticks, epochcost_spec::format::number);
-        assert_eq!(
-            labels(&linear_ticks(2.3081, 2.3097))[..2],
-            ["2.3080", "2.3085"]
-        );
+        let close = labels(&linear_ticks(2.3081, 2.3097));
+        assert_eq!(close[..2], ["2.3080", "2.3085"]);
         assert_eq!(labels(&[1.0, 2.0]), ["1.00", "2.00"]);
         assert_eq!(tick_labels(&[0.0, 0.1], |_| "0 s".into()), ["0 s", "0 s"]);
     }

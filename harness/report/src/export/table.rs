@@ -300,16 +300,10 @@ mod tests {
 
     #[test]
     fn latex_and_markdown_escape_what_they_would_read() {
-        holds(
-            table().latex("c", "tab:c"),
-            &[
-                "A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\",
-                "\\caption{Cost \\& time}\\label{tab:c}",
-                "{lrr}",
-                "\\toprule",
-                "\\bottomrule",
-            ],
-        );
+        let row = "A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\";
+        let caption = "\\caption{Cost \\& time}\\label{tab:c}";
+        let latex = table().latex("c", "tab:c");
+        holds(latex, &[row, caption, "{lrr}", "\\toprule", "\\bottomrule"]);
         let heading = "| system | cost | rest |\n| --- | --: | --: |\n";
         assert!(table().markdown().starts_with(heading));
         let escaped = "-{}-out a\\textbar{}b\\textbackslash{}c";

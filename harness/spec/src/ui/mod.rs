@@ -184,10 +184,8 @@ mod tests {
 
     #[test]
     fn control_characters_are_named() {
-        assert_eq!(
-            visible("a\u{1b}[31m\u{7}\u{9b}\u{ffff}\r"),
-            "a[U+001B][31m[U+0007][U+009B][U+FFFF][U+000D]"
-        );
+        let named = "a[U+001B][31m[U+0007][U+009B][U+FFFF][U+000D]";
+        assert_eq!(visible("a\u{1b}[31m\u{7}\u{9b}\u{ffff}\r"), named);
         assert_eq!(visible("é\t中\n😀"), "é\t中\n😀");
     }
 }

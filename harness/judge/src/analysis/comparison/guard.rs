@@ -339,17 +339,11 @@ mod tests {
     }
 
     fn machine() -> Machine {
-        Machine {
-            cpu: Some("A".into()),
-            cores: 2,
-            cpu_quota: None,
-            memory_bytes: Some(1_000_000_000),
-            gpus: Vec::new(),
-            kernel: Some("6.1".into()),
-            load_average: Some(0.1),
-            limits: Vec::new(),
-            servers: Vec::new(),
-        }
+        let machine = json!({
+            "cpu": "A", "cores": 2, "memory_bytes": 1_000_000_000, "kernel": "6.1",
+            "load_average": 0.1, "gpus": [], "limits": [], "servers": [],
+        });
+        serde_json::from_value(machine).unwrap()
     }
 
     #[test]
@@ -365,10 +359,8 @@ mod tests {
         assert!(other(|of| of.cpu = None).is_some());
         let why = |change| other(change).unwrap();
         holds(why(|of| of.cores = 4), &["4 CPUs"]);
-        holds(
-            why(|of| of.cpu_quota = Some(1.5)),
-            &["container of 1.5 CPUs"],
-        );
+        let quota = why(|of| of.cpu_quota = Some(1.5));
+        holds(quota, &["container of 1.5 CPUs"]);
         holds(why(|of| of.gpus = vec!["T4".into()]), &["[T4]"]);
     }
 

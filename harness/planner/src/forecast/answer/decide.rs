@@ -417,9 +417,7 @@ mod tests {
                 prop_assert!(price(after).usd <= price(fastest).usd);
             }
         }
-    }
 
-    proptest! {
         /// Nothing that keeps the goal is both faster and cheaper than the answer by the figures that are
         /// shown, whatever they are at the stated values. So the runner-up is not.
         #[test]

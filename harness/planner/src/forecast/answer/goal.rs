@@ -202,26 +202,5 @@ mod tests {
                 }
             }
         }
-
-        /// More time or more money never makes the answer worse.
-        #[test]
-        fn more_is_never_worse(
-            prices in prices(),
-            deadline_s in limit(),
-            budget_usd in limit(),
-            more_s in 0u8..20,
-            more_usd in 0u8..20,
-        ) {
-            let goal = Goal { deadline_s, budget_usd };
-            let wider = Goal {
-                deadline_s: deadline_s.map(|s| s + f64::from(more_s)),
-                budget_usd: budget_usd.map(|d| d + f64::from(more_usd)),
-            };
-            if let Some(place) = goal.best(&prices, |_| true) {
-                let (before, after) = (prices[place].unwrap(), wider.best(&prices, |_| true));
-                let after = prices[after.unwrap()].unwrap();
-                prop_assert!(wider.order(after, before).is_le());
-            }
-        }
     }
 }

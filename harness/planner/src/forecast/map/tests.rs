@@ -1,5 +1,6 @@
 use super::svg::between;
 use super::*;
+use crate::forecast::described;
 use crate::forecast::places::sites;
 use crate::testing::holds;
 
@@ -25,50 +26,46 @@ fn small() -> Map {
     asked(&places, None, map).unwrap()
 }
 
-/// An experiment with a model of one's own, and a line of its own.
+/// A described experiment with a model of this name, and a line of its own.
 fn own_text(model: &str, line: &str) -> String {
-    format!(
-        "schema: 1\nname: mine\nplatform: sim\n{line}dataset: {{samples: 1000, test: 0, \
-         bytes_per_sample: 3073}}\nmodels:\n  - {{name: {model}, parameters: 2000000, \
-         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: {model}\n\
-         workers: 4\nbatch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n"
-    )
+    let text = described::TEXT.replace("{name: mine,", &format!("{{name: {model},"));
+    text.replace("model: mine\n", &format!("model: {model}\n{line}"))
+}
+
+/// What is said of a map at a place with the model of an experiment.
+fn with_own(text: &str, place: &str) -> Result<Map> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.yaml");
+    std::fs::write(&path, text).unwrap();
+    asked(&[place], Some(&path), map)
 }
 
 /// A model of one's own is a point with settings of its own.
 #[test]
 fn an_own_model_is_a_point() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("mine.yaml");
-    let drawn = |text: &str| {
-        std::fs::write(&path, text).unwrap();
-        asked(&["aws-g4dn.xlarge"], Some(&path), map)
-    };
     let text = own_text("a<b", "");
-    let with_own = drawn(&text).unwrap();
-    let own = with_own.models.last().unwrap();
+    let map = with_own(&text, "aws-g4dn.xlarge").unwrap();
+    let own = map.models.last().unwrap();
     assert_eq!((own.model.as_str(), own.parameters), ("a<b", 2e6));
     // Its stated rate on a GPU decides its time there, and the map's rate what that amounts to.
     let known = own.own.as_ref().unwrap();
     assert_eq!(known.flops_per_sample, own.flops_per_sample);
     let cheapest = known.cheapest.as_ref().unwrap();
     assert!(cheapest.what.contains("aws-g4dn.xlarge"));
-    let last = with_own.sentences.last().unwrap();
+    let last = map.sentences.last().unwrap();
     assert!(last.starts_with("a<b: cheapest is one"));
-    assert!(with_own.svg().contains("7 a&lt;b."));
+    assert!(map.svg().contains("7 a&lt;b."));
     // A file without such a model is refused.
-    assert!(drawn(&text.replace("a<b\n", "lenet5\n")).is_err());
+    let other = text.replace("a<b\n", "lenet5\n");
+    assert!(with_own(&other, "aws-g4dn.xlarge").is_err());
 }
 
 /// An own model is placed under its experiment's simulation, and what cannot be had so is said.
 #[test]
 fn an_own_model_is_placed_with_its_client() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("mine.yaml");
     let drawn = |client: &str, place: &str| {
         let line = format!("simulation: {{client: {client}}}\n");
-        std::fs::write(&path, own_text("mine", &line)).unwrap();
-        asked(&[place], Some(&path), map)
+        with_own(&own_text("mine", &line), place)
     };
     let seconds = |map: &Map| {
         let own = map.models.last().unwrap().own.as_ref().unwrap();

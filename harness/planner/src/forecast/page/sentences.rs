@@ -235,10 +235,8 @@ mod tests {
     fn types_with_other_vcpus_are_named() {
         let types = ["t2.small", "g4dn.xlarge", "t2.large", "lab-box", "t2.small"];
         let said = unlike(4.0, types.into_iter()).unwrap();
-        assert!(
-            said.ends_with(": t2.large has 2, t2.small has 1."),
-            "{said}"
-        );
+        let end = ": t2.large has 2, t2.small has 1.";
+        assert!(said.ends_with(end), "{said}");
         assert_eq!(unlike(4.0, ["g4dn.xlarge"].into_iter()), None);
     }
 }

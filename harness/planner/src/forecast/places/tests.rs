@@ -49,19 +49,16 @@ fn a_place_of_ones_own_needs_no_code() {
     // A price per second is converted.
     let per_second = text.replace("unit: hour", "unit: second");
     let priced = read(per_second.replace("usd: 0.526", "usd: 0.0001461111")).unwrap();
-    let usd = priced[0]
-        .hourly_usd(&PriceBook::shipped().unwrap())
-        .unwrap();
+    let book = PriceBook::shipped().unwrap();
+    let usd = priced[0].hourly_usd(&book).unwrap();
     assert!((usd - 0.526).abs() < 1e-6, "{usd}");
     // An old price is used with a warning.
     let old = read(text.replace("date: 2026-11-21, is", "date: 2020-11-01, is")).unwrap();
     let [warning] = &*stale(&["mine".to_owned()], &old) else {
         panic!("one price is old");
     };
-    holds(
-        warning,
-        &["ec2/g4dn.xlarge at mine of 2020-11-01", "days old"],
-    );
+    let price = "ec2/g4dn.xlarge at mine of 2020-11-01";
+    holds(warning, &[price, "days old"]);
     assert!(stale(&[], &old).is_empty());
     for ([from, to], says) in cases(&[
         "hardware: t4 | hardware: t5 | t4",
@@ -133,21 +130,11 @@ fn places_stand_under_the_simulation_of_an_experiment() {
 fn a_step_is_carried_by_the_factor_of_the_hardware() {
     let sites = sites(&["aws-g5.xlarge".to_owned()]).unwrap();
     let reference = ModelCost {
-        model: "m".into(),
         device: Device::Cuda,
         fixed_s: 1.0,
         sample_s: 0.5,
-        parallel: 0.9,
-        evaluate_sample_s: 0.1,
         build_s: 0.2,
-        fixed_mb: 1.0,
-        sample_mb: 1.0,
-        vector_bytes_per_s: None,
-        fit: None,
-        fitted_to: None,
-        carried: None,
-        source: String::new(),
-        date: String::new(),
+        ..profiles::compute("laptop").unwrap().models[0].clone()
     };
     let speed = &sites[0].hardware.speed;
     let cost = sites[0].cost(&reference, Draw(None));

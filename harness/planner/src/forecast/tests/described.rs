@@ -6,7 +6,7 @@ use epochcost_experiment::{Document, Experiment, Options};
 use epochcost_platform::simulator;
 
 /// On little data: every setting can be simulated whole.
-const TEXT: &str = "\
+pub(super) const TEXT: &str = "\
 schema: 1
 name: mine
 platform: sim

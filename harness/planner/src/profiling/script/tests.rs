@@ -224,11 +224,8 @@ fn the_work_is_that_of_the_program() {
         ([None; 3], None, None),
     ] {
         let work = Work::of(&ended(ended_after), &model(described), 8);
-        assert_eq!(
-            (work.samples, work.epochs),
-            expected.unzip(),
-            "{described:?}"
-        );
+        let found = (work.samples, work.epochs);
+        assert_eq!(found, expected.unzip(), "{described:?}");
     }
     let uneven = Observed {
         samples: vec![8.0, 8.0, 2.0],

@@ -105,10 +105,7 @@ mod tests {
 
     #[test]
     fn a_group_of_others_is_told_with_a_remedy() {
-        let gone = Path::new("/sys/fs/cgroup/no/such/group");
-        holds(
-            enable(gone, "cpu").unwrap_err(),
-            &["Delegate=yes", "no/such"],
-        );
+        let gone = enable(Path::new("/sys/fs/cgroup/no/such/group"), "cpu");
+        holds(gone.unwrap_err(), &["Delegate=yes", "no/such"]);
     }
 }

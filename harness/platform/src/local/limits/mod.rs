@@ -180,10 +180,8 @@ mod tests {
     #[test]
     fn groups_are_removed_with_their_confinement() {
         let limits = Limits::detect();
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .expect("sleep is everywhere");
+        let sleep = std::process::Command::new("sleep").arg("60").spawn();
+        let mut child = sleep.unwrap();
         let confinement = limits.confine(child.id(), 512).unwrap();
         let groups = confinement.groups.iter();
         let paths: Vec<PathBuf> = groups.map(|group| group.path().to_owned()).collect();

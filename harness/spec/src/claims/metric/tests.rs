@@ -6,61 +6,22 @@ use super::{COLUMNS, COMPARED, Metric, Quantity};
 
 /// The names that claims and results of earlier versions hold, in the order in
 /// which errors list them. A name can be added; none can be changed.
-const NAMES: [&str; 47] = [
-    "seconds_per_epoch",
-    "fetch_dataset",
-    "compute_gradients",
-    "synchronise",
-    "update_model",
-    "detect_convergence",
-    "serialise",
-    "put",
-    "wait",
-    "get",
-    "aggregate",
-    "compute_gradients_per_batch",
-    "gradient_averaging",
-    "model_update",
-    "seconds_per_batch",
-    "total_seconds",
-    "time_to_accuracy",
-    "billed_ms",
-    "compute_gradients_cpu_percent",
-    "put_cpu_percent",
-    "get_cpu_percent",
-    "update_model_cpu_percent",
-    "detect_convergence_cpu_percent",
-    "compute_gradients_memory_mb",
-    "put_memory_mb",
-    "get_memory_mb",
-    "update_model_memory_mb",
-    "detect_convergence_memory_mb",
-    "staleness",
-    "gpu_percent",
-    "peak_memory_mb",
-    "cost_paper_usd",
-    "cost_full_usd",
-    "cost_per_function_usd",
-    "cost_per_worker_usd",
-    "total_cost_usd",
-    "puts",
-    "gets",
-    "messages",
-    "bytes_up",
-    "bytes_down",
-    "bytes",
-    "train_loss",
-    "accuracy",
-    "validation_accuracy",
-    "replicas_identical",
-    "traffic_matches",
-];
+const NAMES: &str = "seconds_per_epoch fetch_dataset compute_gradients synchronise update_model \
+    detect_convergence serialise put wait get aggregate compute_gradients_per_batch \
+    gradient_averaging model_update seconds_per_batch total_seconds time_to_accuracy billed_ms \
+    compute_gradients_cpu_percent put_cpu_percent get_cpu_percent update_model_cpu_percent \
+    detect_convergence_cpu_percent compute_gradients_memory_mb put_memory_mb get_memory_mb \
+    update_model_memory_mb detect_convergence_memory_mb staleness gpu_percent peak_memory_mb \
+    cost_paper_usd cost_full_usd cost_per_function_usd cost_per_worker_usd total_cost_usd puts \
+    gets messages bytes_up bytes_down bytes train_loss accuracy validation_accuracy \
+    replicas_identical traffic_matches";
 
 #[test]
 fn names_stay_what_results_of_earlier_versions_hold() {
     let names = Metric::ALL.map(Metric::name);
-    let kept = names.into_iter().filter(|name| NAMES.contains(name));
-    assert_eq!(kept.collect::<Vec<_>>(), NAMES);
+    let known: Vec<&str> = NAMES.split_whitespace().collect();
+    let kept = names.into_iter().filter(|name| known.contains(name));
+    assert_eq!(kept.collect::<Vec<_>>(), known);
     for metric in Metric::ALL {
         let text = serde_json::to_string(&metric).unwrap();
         assert_eq!(text, format!("{:?}", metric.name()));

@@ -129,10 +129,8 @@ mod tests {
     #[test]
     fn what_is_no_prediction_is_refused() {
         for predicts in ["open", "12 to 8", "8", "8 to many", "nan to 1"] {
-            holds(
-                read(predicts).unwrap_err(),
-                &["predictions.csv:2:8", "LOW to HIGH"],
-            );
+            let says = ["predictions.csv:2:8", "LOW to HIGH"];
+            holds(read(predicts).unwrap_err(), &says);
         }
     }
 }

@@ -171,11 +171,8 @@ mod tests {
         assert_eq!(recorded.verdict("a", "s[x, y]"), Some(VerdictKind::Agrees));
         assert_eq!(recorded.verdict("b", "s[x, y]"), None);
         assert_eq!(recorded.text(), TEXT);
-        let wrong = TEXT.replace("differs", "reproduced");
-        holds(
-            read(&wrong).unwrap_err(),
-            &["verdicts.csv:4:5", "rather_agrees"],
-        );
+        let wrong = read(&TEXT.replace("differs", "reproduced"));
+        holds(wrong.unwrap_err(), &["verdicts.csv:4:5", "rather_agrees"]);
     }
 
     #[test]
