@@ -73,31 +73,22 @@ mod tests {
         let store = ObjectStore::new(Arc::new(MemoryObjects::default()));
         let allowance = Allowance { lists: 2, reads: 3 };
         let store = store.allowed(allowance);
+        let one = || Payload::from(vec![1]);
         for key in ["a", "b", "c", "d", "e"] {
-            store
-                .put("bucket", key, Payload::from(vec![1]))
-                .await
-                .unwrap();
+            store.put("bucket", key, one()).await.unwrap();
         }
         for _ in 0..2 {
             store.list("bucket", "", None).await.unwrap();
         }
         let error = store.list("bucket", "", None).await.unwrap_err();
-        assert!(
-            error.to_string().contains("more than 2 listings"),
-            "{error}"
-        );
+        let text = error.to_string();
+        assert!(text.contains("more than 2 listings"), "{text}");
         for key in ["a", "absent", "b"] {
             store.get("bucket", key).await.unwrap();
         }
         let error = store.get("bucket", "a").await.unwrap_err();
-        assert!(
-            matches!(error, ChannelError::Spent { allowed: 3, .. }),
-            "{error}"
-        );
-        store
-            .put("bucket", "f", Payload::from(vec![1]))
-            .await
-            .unwrap();
+        let is_spent = matches!(error, ChannelError::Spent { allowed: 3, .. });
+        assert!(is_spent, "{error}");
+        store.put("bucket", "f", one()).await.unwrap();
     }
 }

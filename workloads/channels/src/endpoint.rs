@@ -277,13 +277,8 @@ mod tests {
     #[test]
     fn what_is_printed_holds_no_credentials() {
         let found = endpoint("http://canary-user:canary-secret@h:1/bucket?region=r");
-        for text in [
-            format!("{found}"),
-            format!("{found:?}"),
-            format!("{:?}", found.password),
-        ] {
-            assert!(!text.contains("canary"), "{text}");
-        }
+        let text = format!("{found:?} {:?}", found.password);
+        assert!(!text.contains("canary"), "{text}");
         assert_eq!(found.to_string(), "http://h:1/bucket");
     }
 

@@ -130,8 +130,8 @@ impl Channel<ObjectCommand> for ScopedObjects {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
-    use crate::{ObjectStore, Payload, Queue, TensorStore};
+    use crate::memory::MemoryObjects;
+    use crate::{ObjectStore, Payload};
 
     fn scope(text: &str) -> Scope {
         text.parse().unwrap()
@@ -150,41 +150,6 @@ mod tests {
         for bad in ["a/b", "a b", "ü", "..", &"x".repeat(129)] {
             assert!(bad.parse::<Scope>().is_err(), "{bad}");
         }
-    }
-
-    #[tokio::test]
-    async fn what_another_scope_left_is_not_met() {
-        let shared = Arc::new(MemoryTensors::default());
-        let within = |name| {
-            TensorStore::new(Arc::new(Scoped {
-                channel: shared.clone(),
-                scope: scope(name),
-            }))
-        };
-        let (one, two) = (within("one"), within("two"));
-        one.set("k", text("left")).await.unwrap();
-        assert_eq!(two.get("k").await.unwrap(), None);
-        let bare = TensorStore::new(shared.clone()).get("one/k").await;
-        assert_eq!(bare.unwrap(), Some(text("left")));
-        let missing = two.mean("k", &["none".into()]).await.unwrap_err();
-        assert!(matches!(missing, ChannelError::Missing { key, .. } if key == "none"));
-
-        let shared = Arc::new(MemoryQueue::default());
-        let within = |name| {
-            Queue::new(Arc::new(Scoped {
-                channel: shared.clone(),
-                scope: scope(name),
-            }))
-        };
-        let (one, two) = (within("one"), within("two"));
-        one.bind("x", "q").await.unwrap();
-        one.publish_fanout("x", text("left")).await.unwrap();
-        assert_eq!(
-            (one.count("q").await.unwrap(), two.count("q").await.unwrap()),
-            (1, 0)
-        );
-        let missing = two.publish_fanout("x", text("lost")).await.unwrap_err();
-        assert!(matches!(missing, ChannelError::Missing { key, .. } if key == "x"));
     }
 
     #[tokio::test]

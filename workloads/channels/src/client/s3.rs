@@ -476,17 +476,24 @@ mod tests {
     #[tokio::test]
     async fn a_claim_is_lost_to_another_alone() {
         use_ring();
-        let (objects, served) = scripted(&[("409 Conflict", "ConditionalRequestConflict")]);
-        assert!(objects.put_first("bucket", "k").await.unwrap());
-        assert_eq!(served.load(Ordering::SeqCst), 2);
-        let (objects, served) = scripted(&[("412 Precondition Failed", "PreconditionFailed")]);
-        assert!(!objects.put_first("bucket", "k").await.unwrap());
-        assert_eq!(served.load(Ordering::SeqCst), 2);
-        // S3 made the object, and answered with an error: the repetition finds the call's own.
-        let (objects, _) = scripted(&[
-            ("500 Internal Server Error", "InternalError"),
-            ("412 Precondition Failed", "PreconditionFailed"),
-        ]);
-        assert!(objects.put_first("bucket", "k").await.unwrap());
+        const LOST: (&str, &str) = ("412 Precondition Failed", "PreconditionFailed");
+        for (answers, is_first, requests) in [
+            (
+                &[("409 Conflict", "ConditionalRequestConflict")][..],
+                true,
+                2,
+            ),
+            (&[LOST], false, 2),
+            // S3 made the object, and answered with an error: the repetition finds the call's own.
+            (
+                &[("500 Internal Server Error", "InternalError"), LOST],
+                true,
+                3,
+            ),
+        ] {
+            let (objects, served) = scripted(answers);
+            let found = objects.put_first("bucket", "k").await.unwrap();
+            assert_eq!((found, served.load(Ordering::SeqCst)), (is_first, requests));
+        }
     }
 }

@@ -328,8 +328,8 @@ mod tests {
         ];
         for piece in [1, 100] {
             let replies = replies.map(|reply| reply.as_bytes().to_vec());
-            let wire = Wire::open(&server(replies.into(), piece).await).await;
-            let wire = wire.unwrap();
+            let address = server(replies.into(), piece).await;
+            let wire = Wire::open(&address).await.unwrap();
             let mut found = Vec::new();
             for _ in 0..3 {
                 found.push(wire.ask("X", Vec::new()).await);
@@ -350,12 +350,8 @@ mod tests {
         let wire = Wire::open(&server(vec![half], 100).await).await.unwrap();
         let asked = (0..10).map(|_| wire.ask("X", Vec::new()));
         let replies = timeout(Duration::from_secs(60), join_all(asked)).await;
-        assert!(
-            replies
-                .unwrap()
-                .iter()
-                .all(|reply| *reply == Err(Failure::Closed))
-        );
+        let is_closed = |reply: &_| *reply == Err(Failure::Closed);
+        assert!(replies.unwrap().iter().all(is_closed));
         assert_eq!(wire.ask("X", Vec::new()).await, Err(Failure::Closed));
     }
 

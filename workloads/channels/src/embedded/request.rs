@@ -277,24 +277,22 @@ mod tests {
 
     #[test]
     fn a_request_has_a_largest_size() {
-        let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
-        decoder.limit(Limits::STRANGER);
-        buffer.extend_from_slice(b"*3\r\n$4\r\nAUTH\r\n$9\r\nepochcost\r\n$6\r\nsecret\r\n");
-        assert!(decoder.decode(&mut buffer).unwrap().is_some());
-        for wire in ["*17\r\n", "*2\r\n$4\r\nECHO\r\n$4093\r\n"] {
-            let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
+        let decoded = |wire: &str| {
+            let mut decoder = RequestDecoder::default();
             decoder.limit(Limits::STRANGER);
-            buffer.extend_from_slice(wire.as_bytes());
-            assert!(decoder.decode(&mut buffer).is_err(), "{wire:?}");
+            decoder.decode(&mut BytesMut::from(wire))
+        };
+        let known = decoded("*3\r\n$4\r\nAUTH\r\n$9\r\nepochcost\r\n$6\r\nsecret\r\n");
+        assert!(known.unwrap().is_some());
+        for wire in ["*17\r\n", "*2\r\n$4\r\nECHO\r\n$4093\r\n"] {
+            assert!(decoded(wire).is_err(), "{wire:?}");
         }
         let wire = "*4\r\n$4\r\nECHO\r\n$4294967296\r\n";
-        let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
-        decoder.bytes = MAX_REQUEST_BYTES;
-        buffer.extend_from_slice(wire.as_bytes());
-        assert_eq!(
-            decoder.decode(&mut buffer),
-            Ok(None),
-            "a new request counts anew"
-        );
+        let mut decoder = RequestDecoder {
+            bytes: MAX_REQUEST_BYTES,
+            ..RequestDecoder::default()
+        };
+        let anew = decoder.decode(&mut BytesMut::from(wire));
+        assert_eq!(anew, Ok(None), "a new request counts anew");
     }
 }

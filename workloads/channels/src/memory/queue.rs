@@ -200,44 +200,6 @@ mod tests {
         assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("1")));
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn every_message_reaches_one_consumer() {
-        let (_, queue) = queue();
-        let consumers: Vec<_> = (0..8)
-            .map(|_| {
-                let queue = queue.clone();
-                tokio::spawn(async move {
-                    let mut taken = Vec::new();
-                    while let Some(message) = queue.consume("q", LONG).await.unwrap() {
-                        if message.is_empty() {
-                            break;
-                        }
-                        taken.push(message.bytes().unwrap().to_vec());
-                    }
-                    taken
-                })
-            })
-            .collect();
-        for i in 0..2_000_u32 {
-            queue
-                .publish("q", i.to_be_bytes().to_vec().into())
-                .await
-                .unwrap();
-        }
-        for _ in 0..8 {
-            queue.publish("q", text("")).await.unwrap();
-        }
-        let mut all = Vec::new();
-        for consumer in consumers {
-            let taken = consumer.await.unwrap();
-            assert!(taken.is_sorted(), "one consumer saw messages out of order");
-            all.extend(taken);
-        }
-        all.sort();
-        let sent: Vec<_> = (0..2_000_u32).map(|i| i.to_be_bytes().to_vec()).collect();
-        assert_eq!(all, sent);
-    }
-
     #[test]
     fn waiting_without_a_runtime_is_an_error_and_no_panic() {
         let (_, queue) = queue();

@@ -49,13 +49,13 @@ impl Time for Virtual {
 
 impl Virtual {
     /// Runs `work` to its end and returns its seconds.
-    fn run(&self, work: impl Future<Output = Result<()>>) -> f64 {
+    fn run<T>(&self, work: impl Future<Output = Result<T>>) -> f64 {
         let began = self.now();
         let mut work = pin!(work);
         while work
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
-            .map(Result::unwrap)
+            .map(|done| drop(done.unwrap()))
             .is_pending()
         {
             let mut state = self.0.lock().unwrap();
@@ -104,17 +104,11 @@ fn a_request_takes_its_latency_and_its_bytes() {
     let link = time.link();
     let (objects, tensors) = (objects(&link), tensors(&link));
     assert_near(time.run(objects.put("b", "k", bytes(500_000))), 0.1 + 0.5);
-    assert_near(
-        time.run(async { objects.get("b", "k").await.map(drop) }),
-        0.6,
-    );
-    let part = async { objects.get_range("b", "k", 0..100_000).await.map(drop) };
-    assert_near(time.run(part), 0.1 + 0.1);
+    assert_near(time.run(objects.get("b", "k")), 0.6);
+    assert_near(time.run(objects.get_range("b", "k", 0..100_000)), 0.1 + 0.1);
     // A request without bytes takes the latency alone.
-    let missed = async { objects.get("b", "none").await.map(drop) };
-    assert_near(time.run(missed), 0.1);
-    let listed = async { objects.list("b", "", None).await.map(drop) };
-    assert_near(time.run(listed), 0.1);
+    assert_near(time.run(objects.get("b", "none")), 0.1);
+    assert_near(time.run(objects.list("b", "", None)), 0.1);
     assert_near(time.run(tensors.set("t", bytes(400_000))), 0.4 + 0.001);
     let sources = ["t".to_owned()];
     assert_near(time.run(tensors.mean("m", &sources)), 0.001);
@@ -126,10 +120,8 @@ fn messages_are_carried_like_values() {
     let queue = Queue::new(Arc::new(MemoryQueue::default()));
     let queue = queue.shaped(&time.link(), SHAPE.latency_ms.queue);
     assert_near(time.run(queue.publish("q", bytes(100_000))), 0.1 + 0.002);
-    let counted = async { queue.count("q").await.map(drop) };
-    assert_near(time.run(counted), 0.002);
-    let consumed = async { queue.consume("q", Duration::ZERO).await.map(drop) };
-    assert_near(time.run(consumed), 0.1 + 0.002);
+    assert_near(time.run(queue.count("q")), 0.002);
+    assert_near(time.run(queue.consume("q", Duration::ZERO)), 0.1 + 0.002);
 }
 
 /// A message between workers takes its latency on its way, and none when it is taken.
@@ -138,11 +130,10 @@ fn links_have_latency_on_sending_alone() {
     let time = Virtual::default();
     let memory = Links::new(Arc::new(MemoryLinks::default()));
     let links = memory.shaped(&time.link(), SHAPE.latency_ms.tensors);
-    assert_near(time.run(async { links.listen(1).await.map(drop) }), 0.0);
+    assert_near(time.run(links.listen(1)), 0.0);
     assert_near(time.run(links.connect(0, 1, "memory:1")), 0.001);
     assert_near(time.run(links.send(0, 1, bytes(100_000))), 0.1 + 0.001);
-    let received = async { links.receive(1, 0).await.map(drop) };
-    assert_near(time.run(received), 0.1);
+    assert_near(time.run(links.receive(1, 0)), 0.1);
 }
 
 #[test]
@@ -162,10 +153,8 @@ fn both_directions_are_carried_at_once() {
 fn a_network_of_no_bandwidth_given_has_latency_only() {
     let time = Virtual::default();
     let link = Link::in_time(&NetworkShape::default(), Box::new(time.clone()));
-    assert_near(
-        time.run(objects(&link).put("b", "k", bytes(50_000_000))),
-        0.1,
-    );
+    let put = time.run(objects(&link).put("b", "k", bytes(50_000_000)));
+    assert_near(put, 0.1);
 }
 
 proptest! {
@@ -186,7 +175,7 @@ proptest! {
                 ends.lock().unwrap().push((*size, time.now().as_secs_f64() - 0.001));
                 Ok(())
             }));
-            sent.await.into_iter().collect()
+            sent.await.into_iter().collect::<Result<()>>()
         };
         let sum: usize = sizes.iter().sum();
         assert_near(time.run(all), sum as f64 / 1e6 + 0.001);

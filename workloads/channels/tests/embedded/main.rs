@@ -2,10 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod differential;
-mod epoch;
 mod metering;
 mod objects;
-mod queue;
 mod tensors;
 mod wire;
 

@@ -1,22 +1,45 @@
-//! Every field of the traffic counts what its name states, over the wire.
+//! Every field of the traffic counts what its name states, over the wire, and through every layer of a
+//! worker's channels: a link, a scope, and references to values that are large.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use epochcost_channels::client::{RedisQueue, RedisTensors, S3Objects};
+use epochcost_channels::client::{open_objects, open_queue, open_tensors};
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
+use epochcost_channels::memory::MemoryObjects;
 use epochcost_channels::{
-    Meter, ObjectStore, OperationKind, Queue, RobustRule, SgdStep, TensorStore, Traffic,
+    Endpoint, Link, Meter, NetworkShape, ObjectStore, OperationKind, RobustRule, Scope, SgdStep,
+    Traffic,
 };
 
 use super::{LONG, names, payload};
+
+/// Values above these bytes go by reference.
+const LIMIT: &str = "?limit_bytes=4";
+
+fn endpoint(of: &str, limit: &str) -> Endpoint {
+    format!("{of}{limit}").parse().unwrap()
+}
+
+fn scope() -> Scope {
+    "run.t1".parse().unwrap()
+}
+
+/// A link that carries at once.
+fn link() -> Arc<Link> {
+    Link::new(&NetworkShape::default())
+}
+
+fn behind() -> ObjectStore {
+    ObjectStore::new(Arc::<MemoryObjects>::default())
+}
 
 #[tokio::test]
 async fn objects() {
     let server = ObjectServer::start(Arc::default()).await.unwrap();
     let meter = Meter::timed(|| Duration::ZERO);
-    let client = S3Objects::new(server.endpoint().parse().unwrap());
-    let store = ObjectStore::new(Arc::new(client)).metered(&meter);
+    let store = open_objects(&endpoint(&server.endpoint(), ""), &scope()).unwrap();
+    let store = store.shaped(&link(), 0.01).metered(&meter);
     store.put("b", "k", payload("12345")).await.unwrap();
     store.put("b", "l", payload("678")).await.unwrap();
     store.get("b", "k").await.unwrap();
@@ -45,11 +68,16 @@ async fn objects() {
 
 #[tokio::test]
 async fn tensors() {
+    for limit in ["", LIMIT] {
+        tensors_within(limit).await;
+    }
+}
+
+async fn tensors_within(limit: &str) {
     let server = TensorServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
-    let endpoint = server.endpoint().parse().unwrap();
-    let client = RedisTensors::connect(endpoint).await.unwrap();
-    let store = TensorStore::new(Arc::new(client)).metered(&meter);
+    let store = open_tensors(&endpoint(&server.endpoint(), limit), &scope(), &behind()).await;
+    let store = store.unwrap().shaped(&link(), 0.01).metered(&meter);
     let step = SgdStep {
         learning_rate: 0.1,
         momentum: 0.0,
@@ -64,15 +92,12 @@ async fn tensors() {
     store.get_range("a", 0..1).await.unwrap();
     let before = meter.read();
     store.mean("m", &names(&["a"])).await.unwrap();
-    store
-        .robust_mean("m", RobustRule::CoordinateMedian.into(), &names(&["a"]))
-        .await
-        .unwrap();
+    let median = RobustRule::CoordinateMedian.into();
+    let robust = store.robust_mean("m", median, &names(&["a"])).await;
+    robust.unwrap();
     store.sgd("a", "m", step).await.unwrap();
-    store
-        .compute("a", OperationKind::Step(step), &names(&["m"]))
-        .await
-        .unwrap();
+    let (step, sources) = (OperationKind::Step(step), names(&["m"]));
+    store.compute("a", step, &sources).await.unwrap();
     assert_eq!(
         meter.read() - before,
         Traffic {
@@ -99,11 +124,16 @@ async fn tensors() {
 
 #[tokio::test]
 async fn queues() {
+    for limit in ["", LIMIT] {
+        queues_within(limit).await;
+    }
+}
+
+async fn queues_within(limit: &str) {
     let server = QueueServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
-    let endpoint = server.endpoint().parse().unwrap();
-    let client = RedisQueue::connect(endpoint).await.unwrap();
-    let queue = Queue::new(Arc::new(client)).metered(&meter);
+    let queue = open_queue(&endpoint(&server.endpoint(), limit), &scope(), &behind()).await;
+    let queue = queue.unwrap().shaped(&link(), 0.01).metered(&meter);
     queue.bind("x", "a").await.unwrap();
     queue.bind("x", "b").await.unwrap();
     queue.publish_fanout("x", payload("12345")).await.unwrap();

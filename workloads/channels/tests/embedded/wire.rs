@@ -70,10 +70,6 @@ async fn replies_are_those_of_the_format() {
             "-ERR the tensor has 1 elements\r\n",
         ),
         (
-            &["TENSOR.MEAN", "m", "2", "k"],
-            "-ERR the number of sources does not match their count\r\n",
-        ),
-        (
             &["TENSOR.MEAN", "m", "0"],
             "-ERR at least one source is needed\r\n",
         ),
@@ -81,24 +77,12 @@ async fn replies_are_those_of_the_format() {
             &["TENSOR.MEAN", "m", "1", "none"],
             "-ERR no such key \"none\"\r\n",
         ),
-        (
-            &["TENSOR.MEAN", "m", "x", "k"],
-            "-ERR value is not an integer or out of range\r\n",
-        ),
-        (
-            &["TENSOR.MEAN", "m"],
-            "-ERR wrong number of arguments for 'tensor.mean' command\r\n",
-        ),
         (&["TENSOR.MEAN", "m", "2", "k", "k"], "+OK\r\n"),
         (
             &["TENSOR.ROBUST", "m", "mode", "1", "k"],
             "-ERR the rule must be MEDIAN, TRIMMED, KRUM, MULTIKRUM, GEOMETRIC or CLIPPED\r\n",
         ),
         (&["TENSOR.ROBUST", "m", "median", "1", "k"], "+OK\r\n"),
-        (
-            &["TENSOR.SGD", "k", "m", "inf", "0", "0"],
-            "-ERR value is not a valid float\r\n",
-        ),
         (&["TENSOR.SGD", "k", "m", "1e-3", "0", "0"], "+OK\r\n"),
         (&["DEL", "k", "m", "none"], ":2\r\n"),
         (&["FLUSHALL"], "+OK\r\n"),
@@ -139,27 +123,6 @@ async fn pipelined_requests_are_answered_in_order() {
     let answer = exchange(&server.endpoint(), sent.concat().as_bytes()).await;
     let expected = format!("+OK\r\n$100000\r\n{large}\r\n+PONG\r\n$-1\r\n");
     assert!(answer == expected.as_bytes());
-}
-
-#[tokio::test]
-async fn a_protocol_error_closes_that_connection_only() {
-    let server = TensorServer::start(Arc::default()).await.unwrap();
-    let nested = "*1\r\n".repeat(50_000);
-    for nonsense in [
-        "GET / HTTP/1.1\r\n\r\n",
-        "*1\r\n$-5\r\n",
-        "*99999999999\r\n",
-        &nested,
-    ] {
-        let answer = exchange(&server.endpoint(), nonsense.as_bytes()).await;
-        // Empty if what was still unread made the kernel drop the answer.
-        assert!(
-            answer.is_empty() || answer.starts_with(b"-ERR Protocol error: "),
-            "{answer:?}"
-        );
-        let ping = exchange(&server.endpoint(), request(&["PING"]).as_bytes()).await;
-        assert_eq!(ping, b"+PONG\r\n");
-    }
 }
 
 #[tokio::test]

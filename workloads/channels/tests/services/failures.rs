@@ -15,6 +15,9 @@ use super::{endpoint, fresh_scope, objects, text};
 /// machine.
 const BOUND: Duration = Duration::from_secs(60);
 
+/// Work that goes on until it fails.
+type Working = tokio::task::JoinHandle<Result<()>>;
+
 /// The error in which `work` must end.
 async fn ends_in_error<T>(work: impl Future<Output = Result<T>>) -> ChannelError {
     let ended = tokio::time::timeout(BOUND, work).await;
@@ -42,14 +45,10 @@ async fn redis_killed_under_commands() {
         let at = endpoint(&redis.url()).with_scheme(scheme);
         let store = open_tensors(&at, &fresh_scope(), &objects()).await.unwrap();
         let value: Payload = vec![0_u8; 8 << 20].into();
-        let working = tokio::spawn({
-            let (store, value) = (store.clone(), value.clone());
-            async move {
-                loop {
-                    if let Err(error) = store.accumulate("sum", value.clone()).await {
-                        break Err::<(), _>(error);
-                    }
-                }
+        let adding = store.clone();
+        let working: Working = tokio::spawn(async move {
+            loop {
+                adding.accumulate("sum", value.clone()).await?;
             }
         });
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -86,8 +85,7 @@ async fn a_server_that_never_answers_is_given_up() {
     let at = |scheme: &str| endpoint(&format!("{scheme}://u:p@{address}/x?timeout_s=1"));
     let (scope, objects) = (fresh_scope(), objects());
     for scheme in ["redis", "redis+plain", "redis+lua"] {
-        let error = ends_in_error(open_tensors(&at(scheme), &scope, &objects)).await;
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+        assert_unreachable(open_tensors(&at(scheme), &scope, &objects)).await;
     }
     for scheme in ["redis", "amqp"] {
         assert_unreachable(open_queue(&at(scheme), &scope, &objects)).await;
@@ -112,16 +110,12 @@ async fn rabbitmq_killed_under_a_consumer_and_a_publisher() {
         let queue = queue.clone();
         async move { queue.consume("empty", Duration::from_secs(3600)).await }
     });
-    let publishing = tokio::spawn({
-        let queue = queue.clone();
-        let message: Payload = vec![0_u8; 4 << 20].into();
-        async move {
-            loop {
-                if let Err(error) = queue.publish("q", message.clone()).await {
-                    break Err::<(), _>(error);
-                }
-                queue.purge("q").await?;
-            }
+    let publisher = queue.clone();
+    let message: Payload = vec![0_u8; 4 << 20].into();
+    let publishing: Working = tokio::spawn(async move {
+        loop {
+            publisher.publish("q", message.clone()).await?;
+            publisher.purge("q").await?;
         }
     });
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -142,14 +136,10 @@ async fn an_object_store_killed_under_requests() {
     let at = endpoint(&format!("{}/bucket", server.url()));
     create_bucket(&at).await.unwrap();
     let store = open_objects(&at, &fresh_scope()).unwrap();
-    let working = tokio::spawn({
-        let (store, body) = (store.clone(), Payload::from(vec![0_u8; 16 << 20]));
-        async move {
-            loop {
-                if let Err(error) = store.put("b", "k", body.clone()).await {
-                    break Err::<(), _>(error);
-                }
-            }
+    let (writer, body) = (store.clone(), Payload::from(vec![0_u8; 16 << 20]));
+    let working: Working = tokio::spawn(async move {
+        loop {
+            writer.put("b", "k", body.clone()).await?;
         }
     });
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use epochcost_channels::client::{create_bucket, open_objects};
 use epochcost_channels::embedded::ObjectServer;
-use epochcost_channels::memory::MemoryObjects;
 use epochcost_channels::{ChannelError, ObjectStore};
+use futures_util::future::join_all;
 
 use super::{endpoint, fresh_scope, keys, objects, servers, text};
 
 /// Every object store that there is here.
 async fn backends() -> Vec<(&'static str, ObjectStore, Option<ObjectServer>)> {
-    let server = ObjectServer::start(Arc::new(MemoryObjects::default()))
-        .await
-        .unwrap();
+    let server = ObjectServer::start(Arc::default()).await.unwrap();
     let buckets = open_objects(&endpoint(&server.endpoint()), &fresh_scope()).unwrap();
     let one = endpoint(&format!("{}/one", server.endpoint()));
     let one = open_objects(&one, &fresh_scope()).unwrap();
@@ -64,18 +62,29 @@ async fn objects_are_kept_listed_read_in_part_and_deleted() {
     }
 }
 
-#[tokio::test]
-async fn a_page_holds_a_thousand_keys() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_page_and_a_delete_hold_a_thousand_keys() {
     for (name, store, _server) in backends().await {
-        for key in 0..1_001 {
-            let key = format!("{key:04}");
-            store.put("b", &key, text("x")).await.unwrap();
+        let all: Vec<String> = (0..1_001).map(|key| format!("g/{key:04}")).collect();
+        store.put("b", "h", text("x")).await.unwrap();
+        for some in all.chunks(16) {
+            let at_once = some.iter().map(async |key| {
+                store.put("b", key, text(key)).await.unwrap();
+                let found = store.get("b", key).await.unwrap();
+                assert_eq!(found, Some(text(key)), "{name}");
+            });
+            join_all(at_once).await;
         }
-        let page = store.list("b", "", None).await.unwrap();
-        assert_eq!((page.keys.len(), page.truncated), (1_000, true), "{name}");
-        let rest = store.list("b", "", Some("0999")).await.unwrap();
-        assert_eq!(*rest.keys, keys(&["1000"]), "{name}");
+        let page = store.list("b", "g/", None).await.unwrap();
+        assert!(page.truncated, "{name}");
+        assert_eq!(*page.keys, all[..1_000], "{name}");
+        let rest = store.list("b", "g/", Some("g/0999")).await.unwrap();
+        assert_eq!(*rest.keys, keys(&["g/1000"]), "{name}");
         assert!(!rest.truncated, "{name}");
+        assert!(store.delete("b", &all).await.is_err(), "{name}");
+        store.delete("b", &all[..1_000]).await.unwrap();
+        let left = store.list("b", "", None).await.unwrap();
+        assert_eq!(*left.keys, keys(&["g/1000", "h"]), "{name}");
     }
 }
 

@@ -13,6 +13,8 @@ use epochcost_datasets::{Dataset, Origin, Split, ensure, find, open};
 const NAME: &str = "synthetic-mnist";
 const CLASSES: usize = 10;
 const PIXELS: usize = 28 * 28;
+/// Weights of a class, and its bias.
+const ROW: usize = PIXELS + 1;
 const LEARNING_RATES: [f32; 3] = [0.005, 0.01, 0.03];
 const WINDOW: usize = 25;
 const FLAT: f32 = 1e-3;
@@ -31,16 +33,16 @@ fn a_converged_linear_model_stays_under_60_percent() {
     } = open(NAME, &dir).unwrap();
     let scale = |split: &Split| Scaled::new(split, info.pixel_mean[0], info.pixel_deviation[0]);
     let (train, test) = (&scale(&train), &scale(&test));
-    let best = std::thread::scope(|scope| {
-        LEARNING_RATES
-            .map(|rate| scope.spawn(move || converge(rate, train, test)))
-            .into_iter()
-            .map(|trained| trained.join().unwrap())
-            .fold((0.0f32, 0.0f32), |best, (flat, peak)| {
-                (best.0.max(flat), best.1.max(peak))
-            })
+    let trained = std::thread::scope(|scope| {
+        let begun = LEARNING_RATES.map(|rate| scope.spawn(move || converge(rate, train, test)));
+        begun.map(|trained| trained.join().unwrap())
     });
-    let (flat, peak) = best;
+    let flat = trained
+        .iter()
+        .fold(0.0f32, |best, (flat, _)| best.max(*flat));
+    let peak = trained
+        .iter()
+        .fold(0.0f32, |best, (_, peak)| best.max(*peak));
     println!("best test accuracy of a linear model: {flat:.3} flat, {peak:.3} on the way");
     assert!(peak < 0.6, "a linear model reaches {peak:.3}");
     // Well over chance: the model was trained, on labels that can be learnt.
@@ -49,19 +51,23 @@ fn a_converged_linear_model_stays_under_60_percent() {
 
 /// Trains to a flat loss and returns the test accuracy there and at its best.
 fn converge(rate: f32, train: &Scaled, test: &Scaled) -> (f32, f32) {
-    let mut weights = Weights::zero();
-    let mut previous = Weights::zero();
+    let mut weights = vec![0.0; CLASSES * ROW];
+    let mut previous = weights.clone();
     let mut losses: Vec<f32> = Vec::new();
     let (mut momentum_age, mut peak) = (0.0, 0.0f32);
     for _ in 0..MOST_STEPS {
-        let ahead = weights.extrapolated(&previous, momentum_age / (momentum_age + 3.0));
+        let momentum = momentum_age / (momentum_age + 3.0);
+        let ahead = combined(&weights, &previous, |now, then| {
+            now + momentum * (now - then)
+        });
         let (loss, gradient) = train.loss_and_gradient(&ahead);
         momentum_age = match losses.last() {
             Some(&last) if loss > last => 0.0,
             _ => momentum_age + 1.0,
         };
         losses.push(loss);
-        previous = std::mem::replace(&mut weights, ahead.stepped(&gradient, rate));
+        let next = combined(&ahead, &gradient, |weight, slope| weight - rate * slope);
+        previous = std::mem::replace(&mut weights, next);
         if losses.len().is_multiple_of(WINDOW) {
             peak = peak.max(test.accuracy(&weights));
         }
@@ -86,47 +92,15 @@ fn is_flat(losses: &[f32]) -> bool {
     }
 }
 
-/// One row of `PIXELS` weights and a bias for every class.
-struct Weights {
-    rows: Vec<f32>,
-    biases: [f32; CLASSES],
+fn combined(a: &[f32], b: &[f32], combine: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    a.iter().zip(b).map(|(&a, &b)| combine(a, b)).collect()
 }
 
-impl Weights {
-    fn zero() -> Self {
-        Self {
-            rows: vec![0.0; CLASSES * PIXELS],
-            biases: [0.0; CLASSES],
-        }
-    }
-
-    /// `self + factor · (self − other)`.
-    fn extrapolated(&self, other: &Self, factor: f32) -> Self {
-        let combine = |a: f32, b: f32| a + factor * (a - b);
-        self.combined(other, combine)
-    }
-
-    fn stepped(&self, gradient: &Self, rate: f32) -> Self {
-        self.combined(gradient, |weight, slope| weight - rate * slope)
-    }
-
-    fn combined(&self, other: &Self, combine: impl Fn(f32, f32) -> f32) -> Self {
-        Self {
-            rows: self
-                .rows
-                .iter()
-                .zip(&other.rows)
-                .map(|(&a, &b)| combine(a, b))
-                .collect(),
-            biases: std::array::from_fn(|class| combine(self.biases[class], other.biases[class])),
-        }
-    }
-
-    fn logits(&self, image: &[f32]) -> [f32; CLASSES] {
-        std::array::from_fn(|class| {
-            self.biases[class] + dot(&self.rows[class * PIXELS..][..PIXELS], image)
-        })
-    }
+fn logits(weights: &[f32], image: &[f32]) -> [f32; CLASSES] {
+    std::array::from_fn(|class| {
+        let row = &weights[class * ROW..][..ROW];
+        row[PIXELS] + dot(&row[..PIXELS], image)
+    })
 }
 
 /// Images centred and scaled, with their labels.
@@ -157,12 +131,12 @@ impl Scaled {
     }
 
     /// The mean cross-entropy and its gradient.
-    fn loss_and_gradient(&self, weights: &Weights) -> (f32, Weights) {
-        let mut gradient = Weights::zero();
+    fn loss_and_gradient(&self, weights: &[f32]) -> (f32, Vec<f32>) {
+        let mut gradient = vec![0.0; weights.len()];
         let mut loss = 0.0;
         let share = 1.0 / self.labels.len() as f32;
         for (image, label) in self.samples() {
-            let logits = weights.logits(image);
+            let logits = logits(weights, image);
             let largest = logits.into_iter().fold(f32::MIN, f32::max);
             let exponentials = logits.map(|logit| (logit - largest).exp());
             let total: f32 = exponentials.iter().sum();
@@ -170,11 +144,9 @@ impl Scaled {
             for (class, exponential) in exponentials.into_iter().enumerate() {
                 let target = f32::from(u8::from(class == label));
                 let slope = share * (exponential / total - target);
-                gradient.biases[class] += slope;
-                for (sum, &pixel) in gradient.rows[class * PIXELS..][..PIXELS]
-                    .iter_mut()
-                    .zip(image)
-                {
+                let sums = &mut gradient[class * ROW..][..ROW];
+                sums[PIXELS] += slope;
+                for (sum, &pixel) in sums.iter_mut().zip(image) {
                     *sum += slope * pixel;
                 }
             }
@@ -182,9 +154,9 @@ impl Scaled {
         (loss, gradient)
     }
 
-    fn accuracy(&self, weights: &Weights) -> f32 {
+    fn accuracy(&self, weights: &[f32]) -> f32 {
         let right = self.samples().filter(|&(image, label)| {
-            let logits = weights.logits(image);
+            let logits = logits(weights, image);
             (0..CLASSES).all(|class| class == label || logits[class] < logits[label])
         });
         right.count() as f32 / self.labels.len() as f32

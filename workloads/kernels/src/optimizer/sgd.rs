@@ -114,23 +114,6 @@ pub fn mean_sgd_step_bytes(
 mod tests {
     use super::*;
 
-    /// Computed by hand, w = 1, g = 0.5 twice, η = 0.1, μ = 0.9, λ = 0.1:
-    /// step 1: g' = 0.6, v = 0.6, w = 0.94;
-    /// step 2: g' = 0.594, v = 0.54 + 0.594 = 1.134, w = 0.8266.
-    #[test]
-    fn two_steps_by_hand() {
-        let sgd = Sgd {
-            learning_rate: 0.1,
-            momentum: 0.9,
-            weight_decay: 0.1,
-        };
-        let (mut w, mut v) = ([1.0], vec![]);
-        sgd.step(&mut w, &[0.5], &mut v).unwrap();
-        assert!((w[0] - 0.94).abs() < 1e-6 && (v[0] - 0.6).abs() < 1e-6);
-        sgd.step(&mut w, &[0.5], &mut v).unwrap();
-        assert!((w[0] - 0.8266).abs() < 1e-6 && (v[0] - 1.134).abs() < 1e-6);
-    }
-
     #[test]
     fn without_momentum_the_velocity_is_not_touched() {
         let sgd = Sgd {

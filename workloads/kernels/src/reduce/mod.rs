@@ -231,21 +231,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn sum_and_mean_of_small_vectors() {
-        let vectors: [&[f32]; 3] = [&[1.0, 2.0], &[3.0, 4.0], &[5.0, 9.0]];
-        assert_eq!(sum(&vectors).unwrap(), [9.0, 15.0]);
-        assert_eq!(mean(&vectors).unwrap(), [3.0, 5.0]);
-    }
-
-    /// 2²⁴ absorbs a 1 in `f32`, so the three orders differ.
-    #[test]
-    fn sums_are_taken_in_the_given_order() {
-        let big = 16_777_216.0_f32;
-        assert_eq!(sum(&[&[1.0], &[1.0], &[big]]).unwrap(), [big + 2.0]);
-        assert_eq!(sum(&[&[big], &[1.0], &[1.0]]).unwrap(), [big]);
-    }
-
     proptest! {
         /// However it is cut into blocks and groups, a sum is one addition
         /// after the other.

@@ -262,12 +262,13 @@ mod tests {
 
     /// Callers share the threads that help them.
     #[test]
-    fn callers_at_the_same_time_all_get_their_results() {
+    fn callers_at_the_same_time_all_get_their_results_in_order() {
         std::thread::scope(|scope| {
             for caller in 0..4 {
                 scope.spawn(move || {
                     for round in 0..2_000 {
-                        let items: Vec<usize> = (0..round % 9).collect();
+                        let count = if round % 100 == 9 { 1_000 } else { round % 9 };
+                        let items: Vec<usize> = (0..count).collect();
                         let results = in_parallel(&items, |item| caller * item);
                         let expected: Vec<usize> = items.iter().map(|item| caller * item).collect();
                         assert_eq!(results, expected);
@@ -275,18 +276,6 @@ mod tests {
                 });
             }
         });
-    }
-
-    #[test]
-    fn results_are_in_the_order_of_the_items() {
-        for count in [0, 1, 2, 7, 1_000] {
-            let items: Vec<usize> = (0..count).collect();
-            let results = in_parallel(&items, |item| 3 * item);
-            assert_eq!(
-                results,
-                items.iter().map(|item| 3 * item).collect::<Vec<_>>()
-            );
-        }
     }
 
     #[test]

@@ -33,15 +33,12 @@ fn is_as_described(model: &Model) {
     assert_eq!(start.normed_channels, channels, "{}", model.name);
 }
 
+/// The documented network too.
 #[test]
 fn every_network_has_the_tensors_of_its_description() {
     for model in epochcost_architectures::models() {
         is_as_described(model);
     }
-}
-
-#[test]
-fn the_documented_network_has_the_tensors_of_its_description() {
     is_as_described(&crate::documented::description::PINHOLE);
 }
 

@@ -1,26 +1,63 @@
-//! The training step from outside: counts, determinism, descent, refusals.
+//! The training step from outside: determinism, descent, refusals.
 
 use epochcost_kernels::hash::{mix, unit_f32};
 use epochcost_kernels::optimizer::{Adam, Optimizer, OptimizerSpec};
-use epochcost_models::{Device, ModelError, ModelInfo, Precision, Trainer, models};
+use epochcost_models::{
+    Device, Evaluation, ModelError, ModelInfo, Precision, StepOutput, Trainer, models,
+};
 
 fn trainer(model: &str) -> Trainer {
     Trainer::new(model, Device::Cpu).unwrap()
 }
 
-/// Images of uniform noise around a mean of their class, so that there is something
-/// to learn.
-fn batch(trainer: &Trainer, size: usize, seed: u64) -> (Vec<f32>, Vec<u8>) {
-    let values = trainer.info().image_values();
-    let labels: Vec<u8> = (0..size).map(|index| (index % 10) as u8).collect();
-    let images = (0..size * values)
-        .map(|index| {
-            let class = u64::from(labels[index / values]);
-            let mean = unit_f32(mix(class, (index % values) as u64));
-            2.0 * mean + unit_f32(mix(seed, index as u64)) - 1.5
-        })
-        .collect();
-    (images, labels)
+/// A trainer, and what its steps are taken from.
+struct Training {
+    trainer: Trainer,
+    parameters: Vec<f32>,
+    statistics: Vec<f32>,
+    images: Vec<f32>,
+    labels: Vec<u8>,
+}
+
+impl Training {
+    /// Training on images of uniform noise around a mean of their class, so that there is something to
+    /// learn.
+    fn new(model: &str, size: usize) -> Self {
+        let trainer = trainer(model);
+        let values = trainer.info().image_values();
+        let labels: Vec<u8> = (0..size).map(|index| (index % 10) as u8).collect();
+        let images = (0..size * values)
+            .map(|index| {
+                let class = u64::from(labels[index / values]);
+                let mean = unit_f32(mix(class, (index % values) as u64));
+                2.0 * mean + unit_f32(mix(2, index as u64)) - 1.5
+            })
+            .collect();
+        Self {
+            parameters: trainer.initial_parameters(1),
+            statistics: trainer.initial_statistics(),
+            trainer,
+            images,
+            labels,
+        }
+    }
+
+    fn step(&mut self) -> Result<StepOutput, ModelError> {
+        let (statistics, seed) = (&mut self.statistics, 5);
+        let (parameters, images) = (&self.parameters, &self.images);
+        self.trainer
+            .gradient(parameters, statistics, images, &self.labels, seed)
+    }
+
+    fn evaluate(&mut self) -> Evaluation {
+        let evaluation = self.trainer.evaluate(
+            &self.parameters,
+            &self.statistics,
+            &self.images,
+            &self.labels,
+        );
+        evaluation.unwrap()
+    }
 }
 
 /// Most parameters of a model whose steps take no seconds: VGG-11 with its three linear
@@ -31,17 +68,8 @@ fn small_models() -> impl Iterator<Item = &'static ModelInfo> {
     models().iter().filter(|info| info.parameters < SMALL)
 }
 
-/// The tests of the description compare its counts with torchvision's and the papers'.
-#[test]
-fn each_network_has_the_counts_of_its_description() {
-    for info in models() {
-        let parameters = info.parameters;
-        let trainer = trainer(info.name);
-        assert_eq!(trainer.initial_statistics().len(), info.statistics);
-        if parameters < SMALL {
-            assert_eq!(trainer.initial_parameters(1).len(), parameters);
-        }
-    }
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
 }
 
 #[test]
@@ -58,67 +86,49 @@ fn initial_parameters_depend_on_the_seed_alone() {
 }
 
 #[test]
-fn equal_inputs_give_equal_bits() {
-    for info in small_models() {
-        let mut trainer = trainer(info.name);
-        let parameters = trainer.initial_parameters(3);
-        let (images, labels) = batch(&trainer, 2, 4);
-        let mut step = || {
-            let mut statistics = trainer.initial_statistics();
-            let step = trainer
-                .gradient(&parameters, &mut statistics, &images, &labels, 0)
-                .unwrap();
-            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-            (step.loss.to_bits(), bits(&step.gradient), bits(&statistics))
-        };
-        assert_eq!(step(), step(), "{}", info.name);
-    }
-}
-
-#[test]
 fn recomputed_outputs_change_no_bit() {
     for model in ["mobilenet", "mobilenet_v3_small"] {
         let step = |recomputes| {
-            let mut trainer = trainer(model).with_recomputation(recomputes);
-            let parameters = trainer.initial_parameters(3);
-            let (images, labels) = batch(&trainer, 4, 4);
-            let mut statistics = trainer.initial_statistics();
-            let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 5);
-            (step.unwrap(), statistics)
+            let mut training = Training::new(model, 4);
+            training.trainer = training.trainer.with_recomputation(recomputes);
+            (training.step().unwrap(), training.statistics)
         };
         assert!(step(true) == step(false), "{model}");
     }
 }
 
-/// Cuts of a gradient need not follow its tensors, and do not change its bits.
+/// Equal inputs give equal bits, and cuts of a gradient, which need not follow its tensors, do not
+/// change them.
 #[test]
 fn parts_come_once_and_are_the_whole() {
     for info in small_models() {
-        let mut trainer = trainer(info.name);
-        let parameters = trainer.initial_parameters(3);
-        let (images, labels) = batch(&trainer, 4, 4);
-        let start = trainer.initial_statistics();
-        let (mut statistics, mut moved) = (start.clone(), start);
-        let whole = trainer
-            .gradient(&parameters, &mut statistics, &images, &labels, 5)
-            .unwrap();
+        let mut training = Training::new(info.name, 4);
+        let mut moved = training.statistics.clone();
+        let whole = training.step().unwrap();
         let cuts: Vec<_> = (0..7)
             .map(|part| part * info.parameters / 7..(part + 1) * info.parameters / 7)
             .collect();
         let mut given = vec![];
         let mut ready = |part: usize, values: &[f32]| given.push((part, values.to_vec()));
-        let step = trainer
+        let step = training
+            .trainer
             .gradient_in_parts(
-                &parameters,
+                &training.parameters,
                 &mut moved,
-                &images,
-                &labels,
+                &training.images,
+                &training.labels,
                 5,
                 &cuts,
                 &mut ready,
             )
             .unwrap();
-        assert!(step == whole && moved == statistics, "{}", info.name);
+        assert!(step == whole, "{}", info.name);
+        assert!(
+            bits(&step.gradient) == bits(&whole.gradient),
+            "{}",
+            info.name
+        );
+        assert!(bits(&moved) == bits(&training.statistics), "{}", info.name);
         let mut order: Vec<usize> = given.iter().map(|(part, _)| *part).collect();
         // From the last layer to the first; parts of one tensor come together, the earlier
         // first. Others have shortcuts, or biases that stand side by side in one tensor.
@@ -150,17 +160,11 @@ fn the_number_of_threads_changes_no_bit() {
         ("vgg11_cifar", 6),
     ] {
         let step = |threads: usize| {
-            let mut trainer = trainer(model);
-            let parameters = trainer.initial_parameters(3);
-            let (images, labels) = batch(&trainer, size, 4);
-            let mut statistics = trainer.initial_statistics();
+            let mut training = Training::new(model, size);
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            let step = pool
-                .unwrap()
-                .install(|| trainer.gradient(&parameters, &mut statistics, &images, &labels, 0))
-                .unwrap();
-            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-            (step.loss.to_bits(), bits(&step.gradient), bits(&statistics))
+            let step = pool.unwrap().install(|| training.step()).unwrap();
+            let (gradient, statistics) = (bits(&step.gradient), bits(&training.statistics));
+            (step.loss.to_bits(), gradient, statistics)
         };
         let one = step(1);
         for threads in [2, 3, 6] {
@@ -169,155 +173,36 @@ fn the_number_of_threads_changes_no_bit() {
     }
 }
 
-#[test]
-fn a_precision_that_no_cpu_has_is_refused() {
-    let refused = trainer("lenet5").with_precision(Precision::Tf32);
-    let error = refused.map(drop).unwrap_err();
-    assert!(error.lacks_device());
-    assert!(error.to_string().contains("tf32"), "{error}");
-}
-
 /// Trains by a few steps of Adam, whose length does not depend on how a network begins.
 #[test]
 fn every_small_model_learns_a_fixed_batch() {
-    let adam = Adam {
-        learning_rate: 1e-3,
-        beta1: 0.9,
-        beta2: 0.999,
-        epsilon: 1e-8,
-        weight_decay: 0.0,
-    };
     for info in small_models() {
-        let mut trainer = trainer(info.name);
-        let mut parameters = trainer.initial_parameters(1);
-        let mut statistics = trainer.initial_statistics();
-        let (images, labels) = batch(&trainer, 4, 2);
-        let mut optimizer = Optimizer::new(OptimizerSpec::Adam(adam));
+        let mut training = Training::new(info.name, 4);
+        let mut optimizer = Optimizer::new(OptimizerSpec::Adam(Adam::new(1e-3)));
         let mut losses = vec![];
         for _ in 0..5 {
-            let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 0);
-            let step = step.unwrap();
+            let step = training.step().unwrap();
             losses.push(step.loss);
-            optimizer.step(&mut parameters, &step.gradient).unwrap();
+            let parameters = &mut training.parameters;
+            optimizer.step(parameters, &step.gradient).unwrap();
         }
         assert!(losses[4] < 0.97 * losses[0], "{}: {losses:?}", info.name);
     }
 }
 
 #[test]
-fn images_of_every_dataset_are_fitted() {
-    for info in small_models() {
-        for images in [[1, 28, 28], [3, 32, 32]] {
-            let grey = info.input[0] == 1;
-            let fitted = trainer(info.name).with_images(images);
-            if grey && images[0] == 3 {
-                assert!(matches!(fitted.err(), Some(ModelError::Images { .. })));
-                continue;
-            }
-            let mut trainer = fitted.unwrap();
-            let parameters = trainer.initial_parameters(1);
-            let mut statistics = trainer.initial_statistics();
-            let values: Vec<f32> = (0..2 * images.iter().product::<usize>())
-                .map(|index| unit_f32(mix(9, index as u64)))
-                .collect();
-            let step = trainer.gradient(&parameters, &mut statistics, &values, &[3, 7], 0);
-            assert!(step.unwrap().loss.is_finite(), "{}", info.name);
-            let evaluation = trainer.evaluate(&parameters, &statistics, &values, &[3, 7]);
-            assert!(evaluation.unwrap().loss.is_finite(), "{}", info.name);
-        }
-    }
-}
-
-#[test]
 fn a_batch_norm_of_single_values_is_refused() {
     for model in ["resnet50", "mobilenet_v3_small", "vgg11_cifar"] {
-        let mut trainer = trainer(model);
-        let parameters = trainer.initial_parameters(1);
-        let mut statistics = trainer.initial_statistics();
-        let (images, labels) = batch(&trainer, 1, 2);
-        let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 0);
-        let fits = model == "vgg11_cifar";
-        assert_eq!(
-            step.err(),
-            (!fits).then_some(ModelError::SingleValue),
-            "{model}"
-        );
+        let step = Training::new(model, 1).step();
+        let refused = (model != "vgg11_cifar").then_some(ModelError::SingleValue);
+        assert_eq!(step.err(), refused, "{model}");
     }
-}
-
-#[test]
-fn lenet5_gradient_is_the_slope_of_its_loss() {
-    let mut trainer = trainer("lenet5");
-    let mut parameters = trainer.initial_parameters(5);
-    let (images, labels) = batch(&trainer, 16, 6);
-    let gradient = trainer
-        .gradient(&parameters, &mut [], &images, &labels, 0)
-        .unwrap()
-        .gradient;
-    let mut largest: Vec<usize> = (0..gradient.len()).collect();
-    largest.sort_by(|&a, &b| gradient[b].abs().total_cmp(&gradient[a].abs()));
-    // Large entries of every tensor, and of the loss's slope little is curvature.
-    let starts = [
-        0, 150, 156, 2_556, 2_572, 50_572, 50_692, 60_772, 60_856, 61_696,
-    ];
-    for (tensor, start) in starts.into_iter().enumerate() {
-        let end = starts.get(tensor + 1).copied().unwrap_or(gradient.len());
-        let index = *largest
-            .iter()
-            .find(|&&index| (start..end).contains(&index))
-            .unwrap();
-        let original = parameters[index];
-        let mut loss = |value: f32| {
-            parameters[index] = value;
-            let evaluation = trainer.evaluate(&parameters, &[], &images, &labels);
-            evaluation.unwrap().loss
-        };
-        let (above, below) = (original + 1e-3, original - 1e-3);
-        let slope = (loss(above) - loss(below)) / f64::from(above - below);
-        parameters[index] = original;
-        let expected = f64::from(gradient[index]);
-        let error = (slope - expected).abs() / expected.abs();
-        assert!(
-            error < 0.03,
-            "entry {index}: slope {slope}, gradient {expected}"
-        );
-    }
-}
-
-#[test]
-fn lenet5_learns_a_fixed_batch() {
-    let mut trainer = trainer("lenet5");
-    let mut parameters = trainer.initial_parameters(1);
-    let (images, labels) = batch(&trainer, 30, 2);
-    let before = trainer
-        .evaluate(&parameters, &[], &images, &labels)
-        .unwrap();
-    for _ in 0..120 {
-        let step = trainer
-            .gradient(&parameters, &mut [], &images, &labels, 0)
-            .unwrap();
-        for (parameter, slope) in parameters.iter_mut().zip(step.gradient) {
-            *parameter -= 0.1 * slope;
-        }
-    }
-    let after = trainer
-        .evaluate(&parameters, &[], &images, &labels)
-        .unwrap();
-    assert!(after.loss < 0.5 * before.loss, "{before:?} {after:?}");
-    assert!(after.correct > before.correct, "{before:?} {after:?}");
 }
 
 #[test]
 fn a_step_and_an_evaluation_agree_without_batch_norm() {
-    let mut trainer = trainer("lenet5");
-    let parameters = trainer.initial_parameters(1);
-    let (images, labels) = batch(&trainer, 300, 2);
-    let step = trainer
-        .gradient(&parameters, &mut [], &images, &labels, 0)
-        .unwrap();
-    let evaluation = trainer
-        .evaluate(&parameters, &[], &images, &labels)
-        .unwrap();
+    let mut training = Training::new("lenet5", 300);
+    let (step, evaluation) = (training.step().unwrap(), training.evaluate());
     assert_eq!(
         (evaluation.correct, evaluation.samples),
         (step.correct, 300)
@@ -330,45 +215,35 @@ fn a_step_and_an_evaluation_agree_without_batch_norm() {
 /// bias.
 #[test]
 fn evaluation_normalises_by_the_statistics_it_is_given() {
-    let mut trainer = trainer("resnet18");
-    let parameters = trainer.initial_parameters(1);
-    let (images, labels) = batch(&trainer, 16, 2);
-    let initial = trainer.initial_statistics();
-    let mut statistics = initial.clone();
-    let mut step = || {
-        let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 0);
-        (step.unwrap().loss, statistics.clone())
-    };
-    let (trained, once) = step();
-    let (_, twice) = step();
+    let mut training = Training::new("resnet18", 16);
+    let initial = training.statistics.clone();
+    let trained = training.step().unwrap().loss;
+    let once = training.statistics.clone();
+    training.step().unwrap();
     let batch_statistics: Vec<f32> = initial
         .iter()
         .zip(&once)
         .map(|(start, once)| start + (once - start) / 0.1)
         .collect();
-    for ((once, batch), twice) in once.iter().zip(&batch_statistics).zip(&twice) {
+    let twice = &training.statistics;
+    for ((once, batch), twice) in once.iter().zip(&batch_statistics).zip(twice) {
         let expected = once + 0.1 * (batch - once);
         assert!((twice - expected).abs() <= 1e-5 * (1.0 + batch.abs()));
     }
-    let mut difference = |statistics: &[f32]| {
-        let evaluation = trainer.evaluate(&parameters, statistics, &images, &labels);
-        (evaluation.unwrap().loss - f64::from(trained)).abs()
+    let mut difference = |statistics: Vec<f32>| {
+        training.statistics = statistics;
+        (training.evaluate().loss - f64::from(trained)).abs()
     };
-    let (batchs, initials) = (difference(&batch_statistics), difference(&initial));
+    let (batchs, initials) = (difference(batch_statistics), difference(initial));
     assert!(batchs < 0.05 * initials, "{batchs} {initials}");
 }
 
 #[test]
 fn a_diverged_loss_is_returned() {
-    let mut trainer = trainer("lenet5");
-    let parameters = vec![f32::NAN; trainer.info().parameters];
-    let (images, labels) = batch(&trainer, 2, 1);
-    let step = trainer
-        .gradient(&parameters, &mut [], &images, &labels, 0)
-        .unwrap();
-    assert!(!step.loss.is_finite());
-    let evaluation = trainer.evaluate(&parameters, &[], &images, &labels);
-    assert!(!evaluation.unwrap().loss.is_finite());
+    let mut training = Training::new("lenet5", 2);
+    training.parameters.fill(f32::NAN);
+    assert!(!training.step().unwrap().loss.is_finite());
+    assert!(!training.evaluate().loss.is_finite());
 }
 
 #[test]
@@ -381,37 +256,40 @@ fn what_does_not_fit_is_refused() {
         Trainer::new("lenet5", Device::Cuda).err(),
         Some(ModelError::NoCuda)
     );
+    let colours = trainer("lenet5").with_images([3, 32, 32]);
+    assert!(matches!(colours.err(), Some(ModelError::Images { .. })));
+    let precise = trainer("lenet5").with_precision(Precision::Tf32);
+    let error = precise.map(drop).unwrap_err();
+    assert!(error.lacks_device());
+    assert!(error.to_string().contains("tf32"), "{error}");
     assert!("tpu".parse::<Device>().is_err());
     assert_eq!("cuda".parse(), Ok(Device::Cuda));
 
-    let mut trainer = trainer("lenet5");
-    let parameters = trainer.initial_parameters(1);
-    let (images, labels) = batch(&trainer, 2, 1);
-    let mut refused =
-        |parameters: &[f32], statistics: &mut [f32], images: &[f32], labels: &[u8]| {
-            trainer
-                .gradient(parameters, statistics, images, labels, 0)
-                .unwrap_err()
-        };
-    let length = |error, vector| matches!(error, ModelError::Length { what, .. } if what == vector);
-    assert!(length(
-        refused(&parameters[1..], &mut [], &images, &labels),
-        "parameters"
-    ));
-    assert!(length(
-        refused(&parameters, &mut [0.0], &images, &labels),
-        "statistics"
-    ));
-    assert!(length(
-        refused(&parameters, &mut [], &images[1..], &labels),
-        "images"
-    ));
+    let refused = |change: fn(&mut Training)| {
+        let mut training = Training::new("lenet5", 2);
+        change(&mut training);
+        training.step().unwrap_err()
+    };
+    for (vector, error) in [
+        (
+            "parameters",
+            refused(|training| training.parameters.truncate(1)),
+        ),
+        (
+            "statistics",
+            refused(|training| training.statistics.push(0.0)),
+        ),
+        ("images", refused(|training| training.images.truncate(1))),
+    ] {
+        assert!(matches!(error, ModelError::Length { what, .. } if what == vector));
+    }
+    let nothing = refused(|training| {
+        training.images.clear();
+        training.labels.clear();
+    });
+    assert_eq!(nothing, ModelError::EmptyBatch);
     assert_eq!(
-        refused(&parameters, &mut [], &[], &[]),
-        ModelError::EmptyBatch
-    );
-    assert_eq!(
-        refused(&parameters, &mut [], &images, &[0, 10]),
+        refused(|training| training.labels[1] = 10),
         ModelError::Label {
             index: 1,
             label: 10,

@@ -8,7 +8,6 @@ mod client;
 mod concurrency;
 mod durability;
 mod fuzz;
-mod oracle;
 mod rules;
 mod server;
 

@@ -169,6 +169,29 @@ proptest! {
         }
     }
 
+    /// Krum by its definition: the lowest sum of squared distances to the n - f - 2 nearest others.
+    #[test]
+    fn krum_is_one_of_the_lowest_score(rows in vectors(), f in 0_usize..3) {
+        let slices: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+        let distance = |i: usize, j: usize| -> f64 {
+            let pairs = rows[i].iter().zip(&rows[j]);
+            pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum()
+        };
+        let score = |i: usize| -> f64 {
+            let others = (0..rows.len()).filter(|j| *j != i);
+            let mut distances: Vec<f64> = others.map(|j| distance(i, j)).collect();
+            distances.sort_by(f64::total_cmp);
+            distances[..rows.len() - f - 2].iter().sum()
+        };
+        match krum_select(&slices, f) {
+            Ok(found) => {
+                let lowest = (0..rows.len()).map(score).fold(f64::MAX, f64::min);
+                prop_assert!(score(found) <= lowest * (1.0 + 1e-6));
+            }
+            Err(_) => prop_assert!(2 * f + 2 >= rows.len()),
+        }
+    }
+
     /// Where there is nothing to tolerate, rules are the mean or lie among the vectors.
     #[test]
     fn without_faults_rules_are_or_bound_the_mean(rows in vectors()) {

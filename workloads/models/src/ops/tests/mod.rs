@@ -1,7 +1,9 @@
-//! The kernels against the same operations in burn's own terms, and their gradients
-//! against finite differences, over random sizes.
+//! The kernels against the same operations in burn's own terms, and their gradients against those of
+//! burn's autodiff, over random sizes.
 
-use burn::tensor::backend::Backend;
+use std::iter::once;
+
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{Tensor, TensorData, Tolerance};
 use burn_autodiff::Autodiff;
 use burn_flex::{Flex, FlexDevice};
@@ -79,20 +81,69 @@ pub(crate) fn assert_close<const D: usize>(
     );
 }
 
-fn assert_features_close(
-    ours: FeatureGradients<Flex>,
-    expected: FeatureGradients<Flex>,
+type Graph = Autodiff<Flex>;
+type Slopes = <Graph as AutodiffBackend>::Gradients;
+
+/// A tensor of the graph of which a gradient is taken.
+fn leaf<const D: usize>(tensor: Tensor<Flex, D>) -> Tensor<Graph, D> {
+    Tensor::from_inner(tensor).require_grad()
+}
+
+/// Features of the graph of which gradients are taken, and of their norm's parameters.
+fn leaves(features: Features<Flex>) -> Features<Graph> {
+    let norm = features.norm.map(|norm| Norm {
+        scale: norm.scale.map(|scale| Scale {
+            weight: leaf(scale.weight),
+            moments: Moments {
+                mean: Tensor::from_inner(scale.moments.mean),
+                variance: Tensor::from_inner(scale.moments.variance),
+            },
+            epsilon: scale.epsilon,
+        }),
+        bias: leaf(norm.bias),
+        then: norm.then,
+    });
+    Features {
+        values: leaf(features.values),
+        norm,
+        origin: None,
+    }
+}
+
+/// The gradients of a sum of values, weighted.
+fn slopes<const D: usize>(values: Tensor<Graph, D>, weights: Tensor<Flex, D>) -> Slopes {
+    (values * Tensor::from_inner(weights)).sum().backward()
+}
+
+/// The gradients of [`leaves`].
+fn gradients(leaves: &Features<Graph>, slopes: &Slopes) -> Vec<Tensor<Flex, 1>> {
+    let norm = leaves.norm.as_ref();
+    let scale = norm.and_then(|norm| norm.scale.as_ref());
+    let norm = norm.map(|norm| &norm.bias).into_iter();
+    let norm = norm.chain(scale.map(|scale| &scale.weight));
+    norm.map(|leaf| leaf.grad(slopes).unwrap())
+        .chain(once(leaves.values.grad(slopes).unwrap().reshape([-1])))
+        .collect()
+}
+
+/// Compares values of the graph, and all that is `found` in the gradients of a random sum of them.
+fn assert_same<const D: usize>(
+    [ours, expected]: [Tensor<Graph, D>; 2],
+    found: impl Fn(&Slopes) -> Vec<Tensor<Flex, 1>>,
+    draw: &mut Draw,
     case: &str,
 ) {
-    assert_close(ours.values, expected.values, case);
-    assert_eq!(ours.norm.is_some(), expected.norm.is_some(), "{case}");
-    if let (Some(ours), Some(expected)) = (ours.norm, expected.norm) {
-        assert_eq!(ours.weight.is_some(), expected.weight.is_some(), "{case}");
-        if let (Some(ours), Some(expected)) = (ours.weight, expected.weight) {
-            assert_close(ours, expected, case);
-        }
-        assert_close(ours.bias, expected.bias, case);
+    assert_close(ours.clone().inner(), expected.clone().inner(), case);
+    let weights: Tensor<Flex, D> = draw.tensor(ours.dims());
+    let found = |values| found(&slopes(values, weights.clone()));
+    for (ours, expected) in found(ours).into_iter().zip(found(expected)) {
+        assert_close(ours, expected, case);
     }
+}
+
+/// Compares tensors to the bit.
+fn assert_equal<B: Backend, const D: usize>(ours: Tensor<B, D>, expected: Tensor<B, D>) {
+    ours.into_data().assert_eq(&expected.into_data(), true);
 }
 
 /// A random convolution: window, images and output channels.
@@ -122,33 +173,25 @@ fn convolutions_and_their_gradients() {
         let (window, images, outputs) = sizes(draw);
         let normed = seed % 2 == 0;
         let case = format!("seed {seed}: {window:?} of {images:?} to {outputs}, norm {normed}");
-        let input = draw.features(images, normed);
-        let weight: Tensor<Flex, 4> = draw.tensor([
+        let input = leaves(draw.features(images, normed));
+        let weight = leaf(draw.tensor([
             outputs,
             images[3] / window.groups,
             window.kernel,
             window.kernel,
-        ]);
-        let arguments = || (input.clone(), weight.clone(), window);
-        let (input_, weight_, window_) = arguments();
-        let (ours, moments) = Flex::convolution_with_moments(input_, weight_, window_);
-        let (input_, weight_, window_) = arguments();
-        let expected = plain::convolution(plain::value(input_), weight_, window_);
-        let expected_moments = plain::moments(expected.clone());
-        let gradient: Tensor<Flex, 4> = draw.tensor(expected.dims());
-        assert_close(ours.values, expected, &case);
-        assert_close(moments.mean, expected_moments.mean, &case);
-        assert_close(moments.variance, expected_moments.variance, &case);
-        let (input_, weight_, window_) = arguments();
-        let (ours, our_weight) =
-            Flex::convolution_backward(input_, weight_, gradient.clone(), window_, true);
-        let (input_, weight_, window_) = arguments();
-        let images = plain::value(input_.clone());
-        let (expected, expected_weight) =
-            plain::convolution_backward(images, weight_, gradient, window_);
-        let expected = plain::value_backward(input_, expected);
-        assert_close(our_weight, expected_weight, &case);
-        assert_features_close(ours.unwrap(), expected, &case);
+        ]));
+        let (ours, moments) =
+            Graph::convolution_with_moments(input.clone(), weight.clone(), window);
+        let expected = plain::convolution(plain::value(input.clone()), weight.clone(), window);
+        let expected_moments = plain::moments(expected.clone().inner());
+        assert_close(moments.mean.inner(), expected_moments.mean, &case);
+        assert_close(moments.variance.inner(), expected_moments.variance, &case);
+        let found = |slopes: &Slopes| {
+            let mut found = gradients(&input, slopes);
+            found.push(weight.grad(slopes).unwrap().reshape([-1]));
+            found
+        };
+        assert_same([ours.values, expected], found, draw, &case);
     }
 }
 
@@ -163,28 +206,19 @@ fn activations_and_their_gradients() {
             side,
             draw.one_of(&[1, 3, 16, 24, 64]),
         ];
-        let features = draw.features(shape, true);
+        let features = leaves(draw.features(shape, true));
         let normed = draw.below(2) == 0;
-        let shortcut = (draw.below(3) > 0).then(|| draw.features(shape, normed));
+        let shortcut = (draw.below(3) > 0).then(|| leaves(draw.features(shape, normed)));
         let case = format!("seed {seed}: {shape:?}, shortcut {}", shortcut.is_some());
         let rectified = draw.below(2) == 0;
-        let ours = Flex::activation(features.clone(), shortcut.clone(), rectified);
+        let ours = Graph::activation(features.clone(), shortcut.clone(), rectified).values;
         let expected = plain::activation(features.clone(), shortcut.clone(), rectified);
-        assert_close(ours.values, expected, &case);
-        let gradient: Tensor<Flex, 4> = draw.tensor(shape);
-        let (ours, our_shortcut) = Flex::activation_backward(
-            features.clone(),
-            shortcut.clone(),
-            rectified,
-            gradient.clone(),
-        );
-        let (expected, expected_shortcut) =
-            plain::activation_backward(features, shortcut, rectified, gradient);
-        assert_features_close(ours, expected, &case);
-        assert_eq!(our_shortcut.is_some(), expected_shortcut.is_some());
-        if let (Some(ours), Some(expected)) = (our_shortcut, expected_shortcut) {
-            assert_features_close(ours, expected, &case);
-        }
+        let found = |slopes: &Slopes| {
+            let all = once(&features).chain(&shortcut);
+            all.flat_map(|features| gradients(features, slopes))
+                .collect()
+        };
+        assert_same([ours, expected], found, draw, &case);
     }
 }
 
@@ -235,8 +269,10 @@ fn channels_of_whole_images_and_their_gradients() {
         let gradient: Tensor<Flex, 4> = draw.tensor(shape);
 
         let mean = Flex::global_average_backward(shape, shares.clone());
-        let expected = reference::global_average_backward(shape, shares.clone());
-        mean.into_data().assert_eq(&expected.into_data(), true);
+        assert_equal(
+            mean,
+            reference::global_average_backward(shape, shares.clone()),
+        );
 
         let rows = shares.clone() * 5.0;
         let hard = Flex::hard_sigmoids(rows.clone());
@@ -246,43 +282,31 @@ fn channels_of_whole_images_and_their_gradients() {
         assert_close(ours, expected, &case);
 
         let excited = Flex::excite(values.clone(), shares.clone());
-        let expected = reference::excite(values.clone(), shares.clone());
-        excited.into_data().assert_eq(&expected.into_data(), true);
+        assert_equal(excited, reference::excite(values.clone(), shares.clone()));
         let ours = Flex::excite_backward(values.clone(), shares.clone(), gradient.clone());
         let expected = reference::excite_backward(values.clone(), shares, gradient);
         assert_close(ours.0, expected.0, &case);
         assert_close(ours.1, expected.1, &case);
 
-        let shape = values.dims();
         let rows = Flex::channels_first(values.clone());
         let expected: Tensor<Flex, 2> = values.clone().permute([0, 3, 1, 2]).flatten(1, 3);
-        rows.clone()
-            .into_data()
-            .assert_eq(&expected.into_data(), true);
-        let images = Flex::channels_last(rows, shape);
-        images
-            .into_data()
-            .assert_eq(&values.clone().into_data(), true);
+        assert_equal(rows.clone(), expected);
+        assert_equal(Flex::channels_last(rows, shape), values.clone());
 
         let beside = 1 + draw.below(40);
         let second: Tensor<Flex, 4> = draw.tensor([batch, height, width, beside]);
         let joined = Flex::side_by_side([values.clone(), second.clone()]);
         let expected = Tensor::cat(vec![values.clone(), second.clone()], 3);
-        joined
-            .clone()
-            .into_data()
-            .assert_eq(&expected.into_data(), true);
-        let parts = Flex::apart(joined, channels);
-        for (part, expected) in parts.into_iter().zip([values, second]) {
-            part.into_data().assert_eq(&expected.into_data(), true);
-        }
+        assert_equal(joined.clone(), expected);
+        let [first, last] = Flex::apart(joined, channels);
+        assert_equal(first, values);
+        assert_equal(last, second);
     }
 }
 
 /// As burn's own autodiff computes it, which the networks' recorded results rest on.
 #[test]
 fn the_gradient_of_a_mean_is_that_of_burn_to_the_bit() {
-    type Graph = Autodiff<Flex>;
     for seed in 0..20 {
         let draw = &mut Draw::new(seed);
         let shape = [1 + draw.below(4), 1 + draw.below(9), 1 + draw.below(9), 40];
@@ -294,9 +318,7 @@ fn the_gradient_of_a_mean_is_that_of_burn_to_the_bit() {
         };
         let ours = Graph::global_average(values.clone());
         let burns = reference::global_average(values.clone());
-        ours.clone()
-            .into_data()
-            .assert_eq(&burns.clone().into_data(), true);
+        assert_equal(ours.clone(), burns.clone());
         gradient(ours).assert_eq(&gradient(burns), true);
     }
 }
@@ -325,13 +347,19 @@ fn max_pools_and_their_gradients() {
             features.values = (features.values * 2.0).round();
         }
         let case = format!("seed {seed}: {window:?} of {shape:?}, norm {normed}");
+        let features = leaves(features);
         let images = plain::value(features.clone());
-        let expected = max_pool::forward(images.clone(), window);
+        let bare = images.clone().inner();
+        let ours = Graph::max_pool(features.clone(), window);
+        let expected = max_pool::forward(bare.clone(), window);
+        assert_close(ours.clone().inner(), expected.clone(), &case);
         let gradient: Tensor<Flex, 4> = draw.tensor(expected.dims());
-        assert_close(Flex::max_pool(features.clone(), window), expected, &case);
-        let ours = Flex::max_pool_backward(features.clone(), window, gradient.clone());
-        let expected = max_pool::backward(images, window, gradient);
-        assert_features_close(ours, plain::value_backward(features, expected), &case);
+        let ours = slopes(ours, gradient.clone());
+        let expected = slopes(images, max_pool::backward(bare, window, gradient));
+        let found = [ours, expected].map(|slopes| gradients(&features, &slopes));
+        for (ours, expected) in found[0].iter().zip(&found[1]) {
+            assert_close(ours.clone(), expected.clone(), &case);
+        }
     }
 }
 
@@ -390,103 +418,6 @@ fn linear_layers_and_losses_and_their_gradients() {
     }
 }
 
-type Graph = Autodiff<Flex>;
-
-/// Returns the slope of `loss` along a random direction, by the graph and by a difference
-/// of two losses, for each of the tensors that it is a function of.
-fn assert_slopes<const D: usize>(
-    case: &str,
-    at: &Tensor<Flex, D>,
-    draw: &mut Draw,
-    loss: impl Fn(Tensor<Graph, D>) -> Tensor<Graph, 1>,
-) {
-    let direction: Tensor<Flex, D> = draw.tensor(at.dims());
-    let point = Tensor::<Graph, D>::from_inner(at.clone()).require_grad();
-    let gradients = loss(point.clone()).backward();
-    let gradient = point.grad(&gradients).unwrap();
-    let expected: f32 = (gradient * direction.clone()).sum().into_scalar();
-    let step = 2e-3;
-    let moved = |sign: f32| -> f32 {
-        let point = at.clone() + direction.clone() * (sign * step);
-        loss(Tensor::from_inner(point)).into_scalar()
-    };
-    let slope = (moved(1.0) - moved(-1.0)) / (2.0 * step);
-    let apart = (slope - expected).abs();
-    assert!(
-        apart <= 0.02 * expected.abs().max(0.5),
-        "{case}: slope {slope}, gradient {expected}"
-    );
-}
-
-/// Returns a smooth function of what an operation returns, so that its slope shows all of
-/// it.
-fn smooth<const D: usize>(values: Tensor<Graph, D>, weights: Tensor<Flex, D>) -> Tensor<Graph, 1> {
-    (values.tanh() * Tensor::from_inner(weights)).sum()
-}
-
-#[test]
-fn gradients_are_the_slopes_of_finite_differences() {
-    for seed in 0..40 {
-        let draw = &mut Draw::new(1000 + seed);
-        let (window, [_, height, width, inputs], outputs) = sizes(draw);
-        let (inputs, outputs) = match window.groups {
-            1 => (inputs.min(8), outputs.min(8)),
-            _ => (inputs.min(8), inputs.min(8)),
-        };
-        let window = window.groups(if window.groups == 1 { 1 } else { inputs });
-        let images = [2, height, width, inputs];
-        let case = format!("seed {seed}: {window:?} of {images:?} to {outputs}");
-        let values: Tensor<Flex, 4> = draw.tensor(images);
-        let (norm_weight, norm_bias) = (draw.tensor([inputs]) + 1.5, draw.tensor([inputs]));
-        let weight: Tensor<Flex, 4> = draw.tensor([
-            outputs,
-            inputs / window.groups,
-            window.kernel,
-            window.kernel,
-        ]) * (1.0 / window.fan_in(inputs) as f32).sqrt();
-        let shape = [2, window.outputs(height), window.outputs(width), outputs];
-        let weights: Tensor<Flex, 4> = draw.tensor(shape);
-        // A norm by the moments of the values themselves, as in a training step.
-        let loss = |values: Tensor<Graph, 4>,
-                    norm_weight: Tensor<Graph, 1>,
-                    norm_bias: Tensor<Graph, 1>,
-                    weight: Tensor<Graph, 4>| {
-            let moments = plain::moments(values.clone().inner());
-            let moments = Moments {
-                mean: Tensor::from_inner(moments.mean),
-                variance: Tensor::from_inner(moments.variance),
-            };
-            let norm = Norm {
-                scale: Some(Scale {
-                    weight: norm_weight,
-                    moments,
-                    epsilon: 1e-5,
-                }),
-                bias: norm_bias,
-                then: Function::Identity,
-            };
-            let input = Features::plain(values).normed(norm);
-            let output = Graph::convolution(input, weight, window).values;
-            smooth(output, weights.clone())
-        };
-        let graph4 = |tensor: &Tensor<Flex, 4>| Tensor::<Graph, 4>::from_inner(tensor.clone());
-        let graph1 = |tensor: &Tensor<Flex, 1>| Tensor::<Graph, 1>::from_inner(tensor.clone());
-        let (w, b) = (&norm_weight, &norm_bias);
-        assert_slopes(&case, &values, draw, |at| {
-            loss(at, graph1(w), graph1(b), graph4(&weight))
-        });
-        assert_slopes(&case, &norm_weight, draw, |at| {
-            loss(graph4(&values), at, graph1(b), graph4(&weight))
-        });
-        assert_slopes(&case, &norm_bias, draw, |at| {
-            loss(graph4(&values), graph1(w), at, graph4(&weight))
-        });
-        assert_slopes(&case, &weight, draw, |at| {
-            loss(graph4(&values), graph1(w), graph1(b), at)
-        });
-    }
-}
-
 #[test]
 fn what_is_not_finite_comes_through() {
     let device = FlexDevice;
@@ -533,21 +464,11 @@ fn what_is_not_finite_comes_through() {
 fn the_variance_of_values_far_from_zero() {
     let draw = &mut Draw::new(7);
     let images: Tensor<Flex, 4> = draw.tensor([4, 8, 8, 16]) * 1e-2 + 1000.0;
-    let weight = Tensor::<Flex, 4>::eye_weight(16);
+    let weight = Tensor::<Flex, 2>::eye(16, &FlexDevice).reshape([16, 16, 1, 1]);
     let (output, moments) =
         Flex::convolution_with_moments(Features::plain(images), weight, Window::one(1));
     let expected = plain::moments(output.values);
     let tolerance = Tolerance::<f32>::relative(1e-2);
     let data = moments.variance.into_data();
     data.assert_approx_eq(&expected.variance.into_data(), tolerance);
-}
-
-trait EyeWeight {
-    fn eye_weight(channels: usize) -> Self;
-}
-
-impl EyeWeight for Tensor<Flex, 4> {
-    fn eye_weight(channels: usize) -> Self {
-        Tensor::<Flex, 2>::eye(channels, &FlexDevice).reshape([channels, channels, 1, 1])
-    }
 }

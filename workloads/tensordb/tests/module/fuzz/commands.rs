@@ -42,30 +42,22 @@ pub enum Step {
     Script(Words),
     /// Different commands with the same effect.
     Translated {
-        /// Commands for the module.
         module: Vec<Words>,
-        /// Commands for the embedded store.
         twin: Vec<Words>,
     },
-    /// A value carried to another key.
+    /// A value carried from one key to another.
     Carried {
-        /// The commands of the module that carry it.
         by: Carry,
-        /// The key that it has.
         from: Vec<u8>,
-        /// The key that it gets.
         to: Vec<u8>,
     },
 }
 
-/// How a value gets to another key.
+/// The commands of the module by which a value gets to another key: DUMP and RESTORE, COPY, or RENAME.
 #[derive(Clone, Copy, Debug)]
 pub enum Carry {
-    /// DUMP and RESTORE.
     Dump,
-    /// COPY.
     Copy,
-    /// RENAME.
     Rename,
 }
 
@@ -325,13 +317,7 @@ impl Generator {
                 .collect()
         })
         .into_iter()
-        .map(|word| {
-            if word == OTHER_KEY {
-                b"w".to_vec()
-            } else {
-                word
-            }
-        })
+        .map(|word| if word == OTHER_KEY { b"w".into() } else { word })
         .collect()
     }
 
