@@ -2,13 +2,14 @@
 
 use epochcost_channels::Traffic;
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Evaluate, Fidelity, SettingsError};
-use serde_json::{Value, json};
+use epochcost_systems::{Evaluate, Fidelity};
+use serde_json::json;
 
 use super::common::*;
 
 /// Puts, gets, and bytes up and down of one step, in gradients of P bytes:
-/// the formulas as the papers write them and as the published code behaves.
+/// the formulas as the papers write them, (3W + 1)·P, (3W − 2)·P and W²·P in all, and as the
+/// published code behaves.
 fn literal(system: &str, fidelity: Fidelity, w: u64) -> [u64; 4] {
     match (system, fidelity) {
         ("allreduce", Fidelity::Paper) => [w + 1, 2 * w, w + 1, 2 * w],
@@ -37,12 +38,7 @@ async fn metered_traffic_is_the_closed_form() {
                     bytes_down: STEPS * down * p,
                     ..Traffic::default()
                 };
-                let what = format!("{system} {fidelity:?} of {workers}");
-                assert_eq!(closed_form(&job), by_hand, "{what}");
-                for compute in [testing::compute, testing::phantom] {
-                    let trial = testing::run_with(&job, compute).await.unwrap();
-                    assert_eq!(trial.exchange(), by_hand, "{what}");
-                }
+                assert_moves(&job, by_hand).await;
             }
         }
     }
@@ -100,32 +96,10 @@ async fn tuned_traffic_is_the_closed_form() {
                 },
             ),
         ] {
-            let job = job(system, Fidelity::Tuned, workers, settings.clone());
-            let what = format!("{system} {settings} of {workers}");
+            let job = job(system, Fidelity::Tuned, workers, settings);
             let mut expected = Traffic::default();
             (0..STEPS).for_each(|_| expected += step);
-            assert_eq!(closed_form(&job), expected, "{what}");
-            for compute in [testing::compute, testing::phantom] {
-                let trial = testing::run_with(&job, compute).await.unwrap();
-                assert_eq!(trial.exchange(), expected, "{what}");
-            }
-        }
-    }
-}
-
-/// (3W + 1)·P, (3W − 2)·P and W²·P bytes per step.
-#[test]
-fn bytes_of_a_step_are_as_published() {
-    for (system, expected) in [
-        ("allreduce", [4, 7, 10, 13, 25]),
-        ("scatterreduce", [1, 4, 7, 10, 22]),
-        ("gpu_baseline", [0, 4, 9, 16, 64]),
-    ] {
-        for (workers, gradients) in WORKERS.into_iter().zip(expected) {
-            let job = job(system, Fidelity::Paper, workers, json!({}));
-            let traffic = closed_form(&job);
-            let bytes = traffic.bytes_up + traffic.bytes_down;
-            assert_eq!(bytes, STEPS * gradients * SIZES.gradient_bytes());
+            assert_moves(&job, expected).await;
         }
     }
 }
@@ -133,37 +107,30 @@ fn bytes_of_a_step_are_as_published() {
 /// Every setting that the other tests leave alone runs and keeps the closed form.
 #[tokio::test]
 async fn every_setting_has_its_closed_form() {
-    let cases: [(&str, Value); 10] = [
+    let shards = json!({"overlapping_shards": true, "list_poll_ms": 2});
+    for (system, settings) in [
         ("allreduce", json!({"root_rereads": false})),
         ("allreduce", json!({"keys": "overwritten"})),
         ("allreduce", json!({"arrival_order": true})),
-        (
-            "allreduce",
-            json!({"overlapping_shards": true, "list_poll_ms": 2}),
-        ),
-        ("scatterreduce", json!({"arrival_order": true})),
-        (
-            "scatterreduce",
-            json!({"overlapping_shards": true, "list_poll_ms": 2}),
-        ),
-        ("gpu_baseline", json!({"delete_previous": false})),
+        ("allreduce", shards.clone()),
         (
             "allreduce",
             json!({"finds_by": "name", "keys": "overwritten"}),
         ),
+        ("scatterreduce", json!({"arrival_order": true})),
+        ("scatterreduce", shards),
         (
             "scatterreduce",
             json!({"finds_by": "name", "transfers_at_once": 2}),
         ),
+        ("gpu_baseline", json!({"delete_previous": false})),
         (
             "gpu_baseline",
             json!({"parts": 100, "transfers_at_once": 3}),
         ),
-    ];
-    for (system, settings) in cases {
-        let job = job(system, Fidelity::Paper, 4, settings.clone());
-        let trial = run(&job).await;
-        assert_eq!(trial.exchange(), closed_form(&job), "{system} {settings}");
+    ] {
+        let job = job(system, Fidelity::Paper, 4, settings);
+        assert_moves(&job, closed_form(&job)).await;
     }
 }
 
@@ -262,26 +229,5 @@ async fn more_keys_than_a_request_names_are_deleted_in_several() {
         if fidelity == Fidelity::Tuned {
             assert_eq!(deletes(&trial), 2);
         }
-    }
-}
-
-#[test]
-fn settings_that_do_not_exist_or_fit_are_named() {
-    for (system, field, value) in [
-        ("allreduce", "reduction", json!("median")),
-        ("allreduce", "merged_timeout_s", json!(-1)),
-        ("allreduce", "over", json!("pigeons")),
-        ("scatterreduce", "delete_merged", json!("sometimes")),
-        ("scatterreduce", "stores", json!(-2)),
-        ("gpu_baseline", "single_process", json!("yes")),
-    ] {
-        let error = refused(system, json!({field: value}));
-        assert!(matches!(error, SettingsError::Value { .. }));
-        assert_eq!(error.field(), field);
-        assert!(matches!(
-            refused(system, json!({"nonsense": value})),
-            SettingsError::Unknown { field, known, .. }
-                if field == "nonsense" && known.contains(&"seeded_replicas".to_owned())
-        ));
     }
 }
