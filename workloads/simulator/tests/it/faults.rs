@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_simulator::{Simulated, Simulation};
 use epochcost_systems::{
     Breakdown, BrokenServer, Fault, FaultKind, Record, Server, Stage, StepRecord, systems,
 };
@@ -17,11 +17,7 @@ fn with(system: &str, workers: usize, settings: Value, faults: Vec<Fault>) -> Si
         faults,
         ..simulation(job, 1_000, &ideal(), 1.0)
     };
-    let options = Options {
-        keeps_steps: true,
-        ..Options::default()
-    };
-    simulate(&simulation, options).unwrap()
+    kept(&simulation)
 }
 
 /// What comes of two workers, or of one machine, with `fault`.
@@ -110,23 +106,19 @@ fn a_late_worker_delays_the_trial_by_what_it_is_late() {
     let late = FaultKind::StragglerMs(5_000);
     for system in ["allreduce", "scatterreduce", "gpu_baseline", "ring"] {
         let without = faulty(system, None);
-        let places = [
-            None,
-            Some(Stage::FetchDataset),
-            Some(Stage::ComputeGradients),
-            Some(Stage::UpdateModel),
+        let stages = [
+            Stage::FetchDataset,
+            Stage::ComputeGradients,
+            Stage::UpdateModel,
         ];
-        for stage in places {
+        for stage in [None].into_iter().chain(stages.map(Some)) {
             let fault = Fault { stage, ..at(late) };
             let ended = faulty(system, Some(fault));
             assert_eq!(ended.failure, None, "{system}");
             let late_s = 5.0 * happened(&ended) as f64;
             assert!(late_s > 0.0, "{system} at {stage:?}");
             let delay_s = ended.wall_s - without.wall_s;
-            assert!(
-                (delay_s - late_s).abs() < 0.1,
-                "{system} at {stage:?}: {delay_s} s"
-            );
+            assert_near(delay_s, late_s, 0.1, &format!("{system} at {stage:?}"));
         }
     }
 }
@@ -264,10 +256,8 @@ fn a_message_that_comes_twice_changes_nothing() {
         let without = places(&with(Vec::new()));
         let mut met = 0;
         // SPIRT sends in another function than that of its gradient.
-        for (rank, stage) in [None, Some(Stage::Wait)]
-            .into_iter()
-            .flat_map(|stage| (0..3).map(move |rank| (rank, stage)))
-        {
+        let of = |stage| [0, 1, 2].map(|rank| (rank, stage));
+        for (rank, stage) in of(None).into_iter().chain(of(Some(Stage::Wait))) {
             let doubled = Fault {
                 stage,
                 ..Fault::at_gradient(rank, 0, 0, FaultKind::DoublesMessage)

@@ -7,6 +7,7 @@ use epochcost_simulator::profile::{
     ObjectStoreModel, Profile, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
 };
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_systems::testing;
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Sizes, StepRecord, find,
 };
@@ -136,26 +137,18 @@ pub fn job_of(
     batches: usize,
     settings: Value,
 ) -> Job {
-    epochcost_testing::watch();
     let found = find(system).unwrap();
+    let job = testing::job(system, fidelity, workers, &overrides(settings)).unwrap();
     Job {
-        trial: "trial".into(),
-        system: system.into(),
-        fidelity,
-        settings: found.settings(fidelity, &overrides(settings)).unwrap(),
         model: "model".into(),
         data: DataPlan {
-            dataset: "none".into(),
             record_bytes: 3073,
             train_samples: workers * batches * 4,
-            validation_samples: 0,
             test_samples: 10,
-            augment: false,
+            ..job.data
         },
-        workers,
         batch_size: 4,
         batches_per_worker: batches,
-        last_batch: None,
         epochs: 1,
         seed: 1,
         optimizer: found.optimizer(Fidelity::Paper),
@@ -165,7 +158,7 @@ pub fn job_of(
         } else {
             Device::Cuda
         },
-        attack: None,
+        ..job
     }
 }
 
@@ -205,12 +198,17 @@ pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f
     }
 }
 
-pub fn run(simulation: &Simulation) -> Simulated {
+/// What comes of a simulation, with its steps.
+pub fn kept(simulation: &Simulation) -> Simulated {
     let options = Options {
         keeps_steps: true,
         ..Options::default()
     };
-    let simulated = simulate(simulation, options).unwrap();
+    simulate(simulation, options).unwrap()
+}
+
+pub fn run(simulation: &Simulation) -> Simulated {
+    let simulated = kept(simulation);
     assert_eq!(simulated.failure, None, "{}", simulation.job.system);
     simulated
 }
