@@ -122,21 +122,15 @@ fn joining(workers: usize, peers: usize, further: Value) -> Job {
 /// the closed form of the two numbers of peers.
 #[tokio::test]
 async fn peers_join_with_the_model_of_the_others() {
+    let clipping = json!({"robust": "centred_clipping", "f": 1, "clipping_radius": 0.5});
+    let signed = json!({"signatures": "end", "gradient_format": "json"});
     for (workers, peers, further) in [
         (2, 1, json!({})),
         (6, 3, json!({})),
         (6, 5, json!({"update": "fetch"})),
         (5, 2, json!({"averaging": "on_arrival"})),
-        (
-            5,
-            2,
-            json!({"robust": "centred_clipping", "f": 1, "clipping_radius": 0.5}),
-        ),
-        (
-            4,
-            1,
-            json!({"signatures": "end", "gradient_format": "json"}),
-        ),
+        (5, 2, clipping),
+        (4, 1, signed),
     ] {
         let job = joining(workers, peers, further);
         let trial = run(&job).await;

@@ -2,7 +2,6 @@
 //! themselves.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,7 +13,7 @@ use epochcost_systems::{
     SystemError, Vector,
 };
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::support::{job_of as job, *};
 
@@ -35,41 +34,12 @@ enum Event {
     Evaluates { rank: usize, epoch: usize },
 }
 
-/// What peers did, in order, and who waits for it.
-#[derive(Default)]
-struct Course {
-    events: Mutex<Vec<Event>>,
-    changed: Notify,
-}
+/// What peers did, in order.
+type Course = watch::Sender<Vec<Event>>;
 
-impl Course {
-    fn note(&self, event: Event) {
-        self.events.lock().unwrap().push(event);
-        self.changed.notify_waiters();
-    }
-
-    /// Returns once `event` has come; a peer that never lets it come makes the
-    /// test fail.
-    async fn after(&self, event: Event) {
-        let come = async {
-            loop {
-                let changed = self.changed.notified();
-                if self.events.lock().unwrap().contains(&event) {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let patience = Duration::from_secs(60);
-        tokio::time::timeout(patience, come)
-            .await
-            .expect("it never came");
-    }
-
-    fn place(&self, event: Event) -> usize {
-        let events = self.events.lock().unwrap();
-        events.iter().position(|known| *known == event).unwrap()
-    }
+fn place(course: &Course, event: Event) -> usize {
+    let events = course.borrow();
+    events.iter().position(|known| *known == event).unwrap()
 }
 
 /// Event that a peer waits for before a gradient of an epoch.
@@ -77,7 +47,7 @@ type Gate = fn(usize, usize) -> Option<Event>;
 
 /// Goes on only when others have.
 struct Gated {
-    course: Arc<Course>,
+    course: Course,
     gate: Gate,
     /// Milliseconds that a gradient takes: the published barrier needs more
     /// than the pause between two polls of it.
@@ -85,7 +55,7 @@ struct Gated {
 }
 
 impl Gated {
-    fn new(course: &Arc<Course>, gate: Gate) -> Self {
+    fn new(course: &Course, gate: Gate) -> Self {
         Self {
             course: course.clone(),
             gate,
@@ -99,9 +69,16 @@ impl ComputeHook for Gated {
     async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         let (rank, epoch) = (batch.rank, batch.epoch);
         if batch.index == 0 {
-            self.course.note(Event::Begins { rank, epoch });
+            let begins = Event::Begins { rank, epoch };
+            self.course.send_modify(|events| events.push(begins));
             if let Some(event) = (self.gate)(rank, epoch) {
-                self.course.after(event).await;
+                let mut course = self.course.subscribe();
+                let come = course.wait_for(|events| events.contains(&event));
+                let patience = Duration::from_secs(60);
+                assert!(
+                    tokio::time::timeout(patience, come).await.is_ok(),
+                    "{event:?} never came"
+                );
             }
         }
         tokio::time::sleep(Duration::from_millis(self.milliseconds)).await;
@@ -110,7 +87,8 @@ impl ComputeHook for Gated {
 
     fn before_evaluation(&mut self, test: &Batch) {
         let (rank, epoch) = (test.rank, test.epoch);
-        self.course.note(Event::Evaluates { rank, epoch });
+        let evaluates = Event::Evaluates { rank, epoch };
+        self.course.send_modify(|events| events.push(evaluates));
     }
 }
 
@@ -119,8 +97,8 @@ async fn run_gated(
     job: &Job,
     model: fn() -> Box<dyn Compute>,
     gate: Gate,
-) -> (Result<Trial, DriveError>, Arc<Course>) {
-    let course = Arc::new(Course::default());
+) -> (Result<Trial, DriveError>, Course) {
+    let course = Course::default();
     let peers = course.clone();
     let make = move || HookedCompute::boxed(Gated::new(&peers, gate), model());
     (testing::run_with(job, make).await, course)
@@ -130,8 +108,15 @@ async fn run_gated(
 async fn synchronous_traffic_is_the_closed_form() {
     for workers in WORKERS {
         for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
-            for method in ["none", "qsgd", "qsgd_published", "top_k"] {
-                let job = job("p2p", fidelity, workers, json!({"compression": method}));
+            for settings in [
+                json!({"compression": "none"}),
+                json!({"compression": "qsgd"}),
+                json!({"compression": "qsgd", "qsgd_levels": 7, "qsgd_bucket": 5}),
+                json!({"compression": "qsgd_published"}),
+                json!({"compression": "top_k"}),
+                json!({"compression": "top_k", "top_k_fraction": 0.1}),
+            ] {
+                let job = job("p2p", fidelity, workers, settings);
                 assert_moves(&job, closed_form(&job)).await;
             }
         }
@@ -183,7 +168,7 @@ async fn published_peers_fetch_again_and_are_metered() {
             let slow = move || {
                 let slow = Gated {
                     milliseconds: 15,
-                    ..Gated::new(&Arc::default(), |_, _| None)
+                    ..Gated::new(&Course::default(), |_, _| None)
                 };
                 HookedCompute::boxed(slow, model())
             };
@@ -428,14 +413,14 @@ async fn synchronous_peers_wait_for_the_last() {
         trial.unwrap();
         for epoch in 1..3 {
             let before = epoch - 1;
-            let first = (0..3).map(|rank| course.place(Event::Begins { rank, epoch }));
+            let first = (0..3).map(|rank| place(&course, Event::Begins { rank, epoch }));
             let first = first.min().unwrap();
             for rank in 0..3 {
                 let epoch = before;
-                assert!(course.place(Event::Begins { rank, epoch }) < first);
+                assert!(place(&course, Event::Begins { rank, epoch }) < first);
                 // Only a barrier at the end makes them wait for what follows the exchange.
                 let is_last = settings.get("barrier_at").is_some();
-                assert!(!is_last || course.place(Event::Evaluates { rank, epoch }) < first);
+                assert!(!is_last || place(&course, Event::Evaluates { rank, epoch }) < first);
             }
         }
     }

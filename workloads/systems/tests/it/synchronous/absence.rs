@@ -10,9 +10,8 @@ use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue};
 use epochcost_channels::{Links, ObjectStore, Queue};
 use epochcost_systems::testing;
 use epochcost_systems::{
-    Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, ExecutionStatus, Fidelity,
-    Invoke, Job, Outcome, Record, Recorder, Result, SystemError, Task, World, find, shard_key,
-    systems,
+    Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, Fidelity, Job, Outcome, Record,
+    Recorder, Result, SystemError, Task, World, find, requests, shard_key, systems,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
@@ -40,25 +39,6 @@ impl Clock for Sleeping {
 }
 
 struct Nowhere;
-
-#[async_trait]
-impl Invoke for Nowhere {
-    async fn call(&self, _task: Task) -> Result<Outcome> {
-        Ok(Outcome::Finished)
-    }
-
-    async fn forget(&self, _task: Task) -> Result<()> {
-        Ok(())
-    }
-
-    async fn start_workflow(&self, _task: Task) -> Result<String> {
-        Ok(String::new())
-    }
-
-    async fn status(&self, _execution: &str) -> Result<ExecutionStatus> {
-        Ok(ExecutionStatus::Succeeded)
-    }
-}
 
 impl Recorder for Nowhere {
     fn record(&self, _record: Record) {}
@@ -89,11 +69,6 @@ pub(crate) async fn channels(job: &Job) -> Channels {
     channels
 }
 
-/// Starts worker `rank` on a clock of its own.
-fn start(job: &Job, channels: &Channels, rank: usize) -> JoinHandle<Result<Outcome>> {
-    start_with(job, channels, rank, testing::compute())
-}
-
 /// Starts worker `rank` on a clock of its own, with the given computation.
 pub(crate) fn start_with(
     job: &Job,
@@ -122,8 +97,8 @@ fn world(
         batch: None,
         round: 0,
     };
-    let (nowhere, clock) = (Arc::new(Nowhere), Arc::new(Sleeping::default()));
-    World::new(task, channels, compute, nowhere.clone(), clock, nowhere)
+    let (nobody, clock) = (Arc::new(requests().0), Arc::new(Sleeping::default()));
+    World::new(task, channels, compute, nobody, clock, Arc::new(Nowhere))
 }
 
 #[tokio::test]
@@ -168,7 +143,7 @@ async fn workers_without_the_last_one_give_up_or_wait_for_ever() {
     ] {
         let job = short_job(system, 4, settings);
         let channels = channels(&job).await;
-        let workers = [0, 1, 2].map(|rank| start(&job, &channels, rank));
+        let workers = [0, 1, 2].map(|rank| start_with(&job, &channels, rank, testing::compute()));
         let (for_ever, others): (Vec<_>, Vec<_>) = workers
             .into_iter()
             .zip(waits)
@@ -201,7 +176,7 @@ async fn keys_beyond_the_first_page_stay_hidden() {
                 let put = channels.objects.put("tmp-params", &key, vec![0].into());
                 put.await.unwrap();
             }
-            let workers = [0, 1].map(|rank| start(&job, &channels, rank));
+            let workers = [0, 1].map(|rank| start_with(&job, &channels, rank, testing::compute()));
             if first_page_only {
                 assert_waits_for_ever(&workers[0]).await;
                 workers[1].abort();
