@@ -2,7 +2,6 @@
 
 use std::array::from_fn;
 
-use epochcost_channels::Traffic;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{
     Options, Simulated, Simulation, SimulationError, simulate, simulated_workers,
@@ -52,16 +51,6 @@ fn simulated(simulation: &Simulation, classes_above: Option<usize>) -> Simulated
     let simulated = simulate(simulation, classes(classes_above)).unwrap();
     assert_eq!(simulated.failure, None, "{}", simulation.job.system);
     simulated
-}
-
-/// Counts that polls do not change, of all purposes.
-fn counts(simulated: &Simulated) -> [Traffic; 3] {
-    let traffic = simulated.totals.traffic;
-    [traffic.exchange, traffic.dataset, traffic.state].map(|purpose| Traffic {
-        polls: 0,
-        missed_gets: 0,
-        ..purpose.total()
-    })
 }
 
 fn invocations(simulated: &Simulated) -> u64 {

@@ -1,8 +1,9 @@
 //! Functions that share GPUs: epoch times, use and memory from the stated curve.
 
+use epochcost_channels::Traffic;
 use epochcost_simulator::profile::GpuModel;
 use epochcost_simulator::{Limit, Simulated, Simulation};
-use epochcost_systems::{ChannelTraffic, Record};
+use epochcost_systems::Record;
 use serde_json::json;
 
 use crate::support::*;
@@ -78,17 +79,9 @@ fn models_that_do_not_fit_on_their_gpu_are_infeasible() {
     }
 }
 
-/// What a training sent and received, without polls, which depend on times.
-fn sent(simulated: &Simulated) -> ([u64; 4], [u64; 2]) {
-    let traffic = simulated.totals.traffic;
-    let of = |channels: ChannelTraffic| {
-        let all = channels.objects.zip(channels.tensors, |a, b| a + b);
-        all.zip(channels.queue, |a, b| a + b)
-    };
-    let all = of(traffic.exchange).zip(of(traffic.dataset), |a, b| a + b);
-    let all = all.zip(of(traffic.state), |a, b| a + b);
-    let requests = [all.puts, all.gets, all.messages, all.deliveries];
-    (requests, [all.bytes_up, all.bytes_down])
+/// What a training sent and received, without polls and listings, which depend on times.
+fn sent(simulated: &Simulated) -> [Traffic; 3] {
+    counts(simulated).map(|counts| Traffic { lists: 0, ..counts })
 }
 
 /// With n trainings at once a step of functions takes max(t, n · busy), and one on instances, which are

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
-use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_simulator::{Simulated, Simulation};
 use epochcost_systems::testing;
 use epochcost_systems::{Fault, FaultKind, Fidelity, Job, Record, Stage, StepRecord, find};
 use serde_json::{Value, json};
 
-use crate::support::{cost, ideal, overrides, simulation, steps};
+use crate::support::{self, cost, ideal, overrides, simulation, steps};
 
 const WORKERS: usize = 8;
 /// The epoch in which peers are killed, neither the first nor the last.
@@ -24,22 +24,13 @@ fn members() -> Job {
     job(json!({"membership": true, "heartbeat_timeout_ms": 5000}))
 }
 
-/// Trains the formula of tests in virtual time.
 fn trained(job: &Job, faults: Vec<Fault>) -> Simulated {
-    let data = testing::Data::new(job);
-    let simulation = Simulation {
+    support::trained(&Simulation {
         sizes: testing::SIZES,
         cost: cost(1.0),
         faults,
         ..simulation(job.clone(), testing::SIZES.parameters, &ideal(), 1.0)
-    };
-    let options = Options {
-        data: Some((data.train, data.test)),
-        compute: Some(Box::new(|| Ok(testing::compute()))),
-        keeps_steps: true,
-        ..Options::default()
-    };
-    simulate(&simulation, options).unwrap()
+    })
 }
 
 /// Every entry of a stage in [`EPOCH`], and every gradient, once as a fault of `kind`.

@@ -10,19 +10,6 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-fn trained(simulation: &Simulation) -> Simulated {
-    let data = &simulation.job.data;
-    let records = |samples| testing::records(&simulation.job, 0, samples);
-    let train = records(data.train_samples + data.validation_samples);
-    let options = Options {
-        data: Some((train, records(data.test_samples))),
-        compute: Some(Box::new(|| Ok(testing::compute()))),
-        keeps_steps: true,
-        ..Options::default()
-    };
-    simulate(simulation, options).unwrap()
-}
-
 fn recorded(trained: &Simulated) -> Recorded {
     let steps: Vec<&StepRecord> = steps(trained).collect();
     let evaluations = evaluations(trained).into_iter();

@@ -11,7 +11,7 @@ use epochcost_systems::testing;
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Sizes, StepRecord, find,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub const SYSTEMS: [&str; 7] = [
     "spirt",
@@ -164,23 +164,12 @@ pub fn job_of(
 
 /// A step takes `step_s`, however many samples.
 pub fn cost(step_s: f64) -> ModelCost {
-    ModelCost {
-        model: "model".into(),
-        device: Device::Cuda,
-        fixed_s: step_s,
-        sample_s: 0.0,
-        parallel: 0.0,
-        evaluate_sample_s: 0.0,
-        build_s: 0.0,
-        fixed_mb: 100.0,
-        sample_mb: 1.0,
-        vector_bytes_per_s: None,
-        fit: None,
-        fitted_to: None,
-        carried: None,
-        source: "a test".into(),
-        date: "2026-11-21".into(),
-    }
+    let cost = json!({
+        "model": "model", "device": "cuda", "fixed_s": step_s, "sample_s": 0.0, "parallel": 0.0,
+        "evaluate_sample_s": 0.0, "build_s": 0.0, "fixed_mb": 100.0, "sample_mb": 1.0,
+        "source": "a test", "date": "2026-11-21",
+    });
+    serde_json::from_value(cost).unwrap()
 }
 
 pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f64) -> Simulation {
@@ -227,6 +216,30 @@ pub fn closed_form(simulation: &Simulation) -> Traffic {
 /// What was moved.
 pub fn exchanged(simulated: &Simulated) -> Traffic {
     simulated.totals.traffic.exchange.total().untimed()
+}
+
+/// Trains the model of tests in virtual time.
+pub fn trained(simulation: &Simulation) -> Simulated {
+    let data = &simulation.job.data;
+    let records = |samples| testing::records(&simulation.job, 0, samples);
+    let train = records(data.train_samples + data.validation_samples);
+    let options = Options {
+        data: Some((train, records(data.test_samples))),
+        compute: Some(Box::new(|| Ok(testing::compute()))),
+        keeps_steps: true,
+        ..Options::default()
+    };
+    simulate(simulation, options).unwrap()
+}
+
+/// Counts that polls do not change, of all purposes.
+pub fn counts(simulated: &Simulated) -> [Traffic; 3] {
+    let traffic = simulated.totals.traffic;
+    [traffic.exchange, traffic.dataset, traffic.state].map(|purpose| Traffic {
+        polls: 0,
+        missed_gets: 0,
+        ..purpose.total()
+    })
 }
 
 pub fn steps(simulated: &Simulated) -> impl Iterator<Item = &StepRecord> {
