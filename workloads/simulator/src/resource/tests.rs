@@ -4,8 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns when each of the uses (start s, amount, cap) is done, seconds.
-fn done(capacity: f64, uses: &[(f64, f64, f64)]) -> Vec<f64> {
+/// Start s, amount, cap.
+type Use = (f64, f64, f64);
+
+/// Returns when each of the uses is done, seconds.
+fn done(capacity: f64, uses: &[Use]) -> Vec<f64> {
     let engine = Engine::default();
     let resource = Resource::new(&engine, capacity);
     let all = join_all(uses.iter().map(|(start, amount, cap)| {
@@ -27,7 +30,7 @@ fn assert_close(found: &[f64], expected: &[f64]) {
 
 #[test]
 fn users_share_evenly_and_what_is_left_goes_to_the_others() {
-    let cases: [(f64, &[(f64, f64, f64)], &[f64]); 5] = [
+    let cases: [(f64, &[Use], &[f64]); 5] = [
         (10.0, &[(0.0, 10.0, 10.0)], &[1.0]),
         // Two at 5 per second; the second goes on alone at 10.
         (10.0, &[(0.0, 10.0, 10.0), (0.0, 15.0, 10.0)], &[2.0, 2.5]),
