@@ -65,11 +65,7 @@ mod tests {
 
     #[test]
     fn draws_depend_on_seed_and_stream_alone_and_need_a_seed() {
-        let spread = Spread {
-            quantiles: vec![[0.0, 0.5], [1.0, 1.5]],
-            source: "a test".into(),
-            date: "2026-11-22".into(),
-        };
+        let spread = Spread::of_test(&[[0.0, 0.5], [1.0, 1.5]]);
         let of = |seed, stream| {
             let draws = Draws::new(seed, stream);
             [(); 50].map(|()| draws.factor(Some(&spread)))

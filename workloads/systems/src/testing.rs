@@ -72,14 +72,21 @@ pub fn job(
     })
 }
 
-/// A job of any system as [`job`] makes it, with waiting shortened.
+/// A job of any system as [`job`] makes it, with waiting shortened unless `overrides` say otherwise.
 ///
 /// # Errors
-/// When there is no such system.
-pub fn quick_job(system: &str, fidelity: Fidelity, workers: usize) -> Result<Job> {
+/// When there is no such system, or it refuses the settings.
+pub fn quick_job(
+    system: &str,
+    fidelity: Fidelity,
+    workers: usize,
+    overrides: &Map<String, Value>,
+) -> Result<Job> {
     let known = known(system)?.settings(fidelity, &Map::new())?;
-    let shortened = [
+    let mut settings = overrides.clone();
+    for (name, value) in [
         ("poll_ms", 1),
+        ("list_poll_ms", 1),
         ("merged_poll_ms", 1),
         ("barrier_poll_ms", 1),
         ("barrier_before_ms", 0),
@@ -89,13 +96,12 @@ pub fn quick_job(system: &str, fidelity: Fidelity, workers: usize) -> Result<Job
         ("settle_ms", 0),
         ("document_samples", 1),
         ("k", 1),
-    ];
-    let overrides = shortened
-        .into_iter()
-        .filter(|(name, _)| known.get(name).is_some())
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
-    job(system, fidelity, workers, &overrides)
+    ] {
+        if known.get(name).is_some() {
+            settings.entry(name).or_insert(value.into());
+        }
+    }
+    job(system, fidelity, workers, &settings)
 }
 
 /// Returns the workflow states of a job's system.
@@ -169,12 +175,29 @@ pub async fn run(job: &Job) -> Result<Trial, DriveError> {
 ///
 /// # Errors
 /// The first invocation that failed.
-pub async fn run_with(
-    job: &Job,
-    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
-) -> Result<Trial, DriveError> {
-    run_on(job, &Data::new(job), compute).await
+pub async fn run_with(job: &Job, compute: impl Make) -> Result<Trial, DriveError> {
+    Around::new(job).run(job, compute).await
 }
+
+/// Runs a job on the given data.
+///
+/// # Errors
+/// The first invocation that failed.
+///
+/// # Panics
+/// If there are fewer training records than the workers use.
+pub async fn run_on(job: &Job, data: &Data, compute: impl Make) -> Result<Trial, DriveError> {
+    let around = Around {
+        data: data.clone(),
+        ..Around::new(job)
+    };
+    around.run(job, compute).await
+}
+
+/// What makes the models of invocations.
+pub trait Make: Fn() -> Box<dyn Compute> + Send + Sync + 'static {}
+
+impl<F: Fn() -> Box<dyn Compute> + Send + Sync + 'static> Make for F {}
 
 /// Failures of invocations that are not their code's own.
 #[async_trait]
@@ -183,11 +206,6 @@ pub trait Failures: Send + Sync {
     async fn killed(&self, _task: &Task) {
         std::future::pending().await
     }
-
-    /// Whether an invocation of `task` that has ended well is reported as failed.
-    fn is_lost(&self, _task: &Task) -> bool {
-        false
-    }
 }
 
 /// No failures.
@@ -195,39 +213,8 @@ struct Sound;
 
 impl Failures for Sound {}
 
-/// Runs a job whose invocations compute with what `compute` makes, and fail as
-/// `failures` says.
-///
-/// # Errors
-/// The first invocation that failed without a caller waiting for it.
-pub async fn run_failing(
-    job: &Job,
-    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
-    failures: Arc<dyn Failures>,
-) -> Result<Trial, DriveError> {
-    let queue = Queue::new(Arc::new(MemoryQueue::default()));
-    run_over(job, compute, failures, queue).await
-}
-
-/// Runs a job as [`run_failing`], with its messages in `queue`.
-///
-/// # Errors
-/// The first invocation that failed without a caller waiting for it.
-pub async fn run_over(
-    job: &Job,
-    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
-    failures: Arc<dyn Failures>,
-    queue: Queue,
-) -> Result<Trial, DriveError> {
-    let around = Around {
-        limit: None,
-        failures,
-        queue,
-    };
-    run_whole(job, &Data::new(job), Box::new(compute), around).await
-}
-
 /// The records of both splits, one after another.
+#[derive(Clone)]
 pub struct Data {
     /// Training records, [`share`] of each worker: worker 0's, then worker 1's, ….
     pub train: Bytes,
@@ -246,87 +233,66 @@ impl Data {
     }
 }
 
-/// Runs a job on the given data.
-///
-/// # Errors
-/// The first invocation that failed.
-///
-/// # Panics
-/// If there are fewer training records than the workers use.
-pub async fn run_on(
-    job: &Job,
-    data: &Data,
-    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
-) -> Result<Trial, DriveError> {
-    run_limited(job, data, compute, None).await
+/// What is around the invocations of a job.
+pub struct Around {
+    /// Data of the job.
+    pub data: Data,
+    /// Time limit that invocations know of; they are not ended.
+    pub limit: Option<Duration>,
+    /// How invocations fail.
+    pub failures: Arc<dyn Failures>,
+    /// Where messages go.
+    pub queue: Queue,
 }
 
-/// Runs a job with a time limit of `limit` that invocations know of; they
-/// are not ended.
-///
-/// # Errors
-/// The first invocation that failed.
-///
-/// # Panics
-/// If there are fewer training records than the workers use.
-pub async fn run_limited(
-    job: &Job,
-    data: &Data,
-    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
-    limit: Option<Duration>,
-) -> Result<Trial, DriveError> {
-    let around = Around {
-        limit,
-        failures: Arc::new(Sound),
-        queue: Queue::new(Arc::new(MemoryQueue::default())),
-    };
-    run_whole(job, data, Box::new(compute), around).await
-}
+impl Around {
+    /// Returns arbitrary data, and neither limits nor failures.
+    pub fn new(job: &Job) -> Self {
+        Self {
+            data: Data::new(job),
+            limit: None,
+            failures: Arc::new(Sound),
+            queue: Queue::new(Arc::new(MemoryQueue::default())),
+        }
+    }
 
-/// What surrounds the invocations of a run.
-struct Around {
-    /// Time limit that invocations know of.
-    limit: Option<Duration>,
-    failures: Arc<dyn Failures>,
-    queue: Queue,
-}
-
-type MakeCompute = Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>;
-
-async fn run_whole(
-    job: &Job,
-    data: &Data,
-    compute: MakeCompute,
-    around: Around,
-) -> Result<Trial, DriveError> {
-    let system = known(&job.system)?;
-    let tensors = || TensorStore::new(Arc::new(MemoryTensors::default()));
-    let channels = Channels {
-        objects: ObjectStore::new(Arc::new(MemoryObjects::default())),
-        tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
-        queue: around.queue,
-        links: Links::new(Arc::new(MemoryLinks::default())),
-    };
-    store_data(job, data, system.bind(job)?.data_layout(), &channels).await?;
-    let (requests, follow_ups) = requests();
-    let records = Arc::new(Records::default());
-    let platform = Platform {
-        system,
-        channels: channels.clone(),
-        compute,
-        clock: Arc::new(Since(Instant::now())),
-        records: records.clone(),
-        invoke: Arc::new(requests),
-        limit: around.limit,
-        failures: around.failures,
-    };
-    let driven = drive(system, job, &platform, follow_ups).await?;
-    let records = std::mem::take(&mut *records.locked());
-    Ok(Trial {
-        records,
-        driven,
-        channels,
-    })
+    /// Runs a job whose invocations compute with what `compute` makes.
+    ///
+    /// # Errors
+    /// The first invocation that failed without a caller waiting for it.
+    ///
+    /// # Panics
+    /// If there are fewer training records than the workers use.
+    pub async fn run(self, job: &Job, compute: impl Make) -> Result<Trial, DriveError> {
+        let system = known(&job.system)?;
+        let tensors = || TensorStore::new(Arc::new(MemoryTensors::default()));
+        let channels = Channels {
+            objects: ObjectStore::new(Arc::new(MemoryObjects::default())),
+            tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
+            queue: self.queue,
+            links: Links::new(Arc::new(MemoryLinks::default())),
+        };
+        store_data(job, &self.data, system.bind(job)?.data_layout(), &channels).await?;
+        let (requests, follow_ups) = requests();
+        let records = Arc::new(Records::default());
+        let platform = Platform {
+            system,
+            channels: channels.clone(),
+            compute: Box::new(compute),
+            clock: Arc::new(Since(Instant::now())),
+            records: records.clone(),
+            invoke: Arc::new(requests),
+            limit: self.limit,
+            failures: self.failures,
+        };
+        let driven = drive(system, job, &platform, follow_ups).await?;
+        let records = std::mem::take(&mut *records.locked());
+        Ok(Trial {
+            records,
+            driven,
+            channels,
+        })
+    }
 }
 
 /// Returns the training samples of each worker: an even share of the job's, or as many as
@@ -369,14 +335,11 @@ async fn store_data(job: &Job, data: &Data, layout: DataLayout, channels: &Chann
             .extend((0..job.workers).map(|rank| (shard_key(rank), train(rank * share, share)))),
         DataLayout::Minibatches => {
             for rank in 0..job.workers {
-                let samples: Vec<u32> = (0..share as u32).collect();
-                let batches = partition::covering_minibatches(&samples, job.batch_size);
-                for (batch, mut samples) in batches.enumerate() {
-                    samples.truncate(job.samples_of(batch));
+                for batch in 0..partition::covering_batches(share, job.batch_size) {
+                    let first = batch * job.batch_size;
+                    let places = first..first + job.samples_of(batch);
+                    let records = places.map(|place| train_bytes(rank * share + place % share, 1));
                     let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-                    let records = samples
-                        .iter()
-                        .map(|sample| train_bytes(rank * share + *sample as usize, 1));
                     objects.push((key, records.collect::<Vec<_>>().concat().into()));
                 }
             }
@@ -391,50 +354,75 @@ async fn store_data(job: &Job, data: &Data, layout: DataLayout, channels: &Chann
 /// The model: a gradient that pulls each parameter towards a number drawn from
 /// the batch.
 pub fn compute() -> Box<dyn Compute> {
-    Box::new(Formula { is_phantom: false })
+    Formula::boxed(SIZES, Kind::Drawn)
 }
 
 /// The same model where nothing but sizes exists.
 pub fn phantom() -> Box<dyn Compute> {
-    Box::new(Formula { is_phantom: true })
+    Formula::boxed(SIZES, Kind::Phantom)
+}
+
+/// Returns the gradient of a worker's mini-batch for so many parameters.
+pub type Gradient = fn(rank: usize, index: usize, parameters: usize) -> Vec<f32>;
+
+/// A model of so many parameters that start at zero, with known gradients.
+pub fn given(parameters: usize, gradient: Gradient) -> Box<dyn Compute> {
+    let sizes = Sizes {
+        parameters,
+        statistics: 0,
+    };
+    Formula::boxed(sizes, Kind::Given(gradient))
+}
+
+enum Kind {
+    Drawn,
+    Given(Gradient),
+    Phantom,
 }
 
 struct Formula {
-    is_phantom: bool,
+    sizes: Sizes,
+    kind: Kind,
+}
+
+impl Formula {
+    fn boxed(sizes: Sizes, kind: Kind) -> Box<dyn Compute> {
+        Box::new(Self { sizes, kind })
+    }
+
+    /// So many elements, which are numbered.
+    fn vector(&self, len: usize, element: impl Fn(usize) -> f32) -> Vector {
+        match self.kind {
+            Kind::Phantom => Vector::Phantom { len },
+            _ => Vector::Real((0..len).map(element).collect()),
+        }
+    }
 }
 
 /// Number `index` of a seed, in -0.5..0.5.
-fn draw(seed: u64, index: usize) -> f32 {
+pub fn draw(seed: u64, index: usize) -> f32 {
     hash::unit_f32(hash::mix(seed, index as u64)) - 0.5
 }
 
 #[async_trait]
 impl Compute for Formula {
     fn parameters(&self) -> usize {
-        SIZES.parameters
+        self.sizes.parameters
     }
 
     fn statistics(&self) -> usize {
-        SIZES.statistics
+        self.sizes.statistics
     }
 
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        let len = SIZES.parameters;
-        Ok(if self.is_phantom {
-            Vector::Phantom { len }
-        } else {
-            Vector::Real((0..len).map(|index| draw(seed, index)).collect())
-        })
+        Ok(self.vector(self.sizes.parameters, |index| match self.kind {
+            Kind::Given(_) => 0.0,
+            _ => draw(seed, index),
+        }))
     }
 
     fn initial_statistics(&self) -> Vector {
-        if self.is_phantom {
-            Vector::Phantom {
-                len: SIZES.statistics,
-            }
-        } else {
-            Vector::Real(vec![0.0; SIZES.statistics])
-        }
+        self.vector(self.sizes.statistics, |_| 0.0)
     }
 
     async fn gradient(
@@ -444,23 +432,21 @@ impl Compute for Formula {
         batch: &Batch,
     ) -> Result<GradientOutput> {
         let Some(parameters) = parameters.real() else {
-            let gradient = Vector::Phantom {
-                len: SIZES.parameters,
-            };
             return Ok(GradientOutput {
                 loss: None,
-                gradient,
+                gradient: self.vector(self.sizes.parameters, |_| 0.0),
             });
         };
-        let records = batch.records.bytes()?;
-        let seed = records
-            .iter()
-            .fold(0, |seed, byte| hash::mix(seed, u64::from(*byte)));
-        let gradient: Vec<f32> = parameters
-            .iter()
-            .enumerate()
-            .map(|(index, parameter)| parameter - draw(seed, index))
-            .collect();
+        let gradient: Vec<f32> = if let Kind::Given(gradient) = self.kind {
+            gradient(batch.rank, batch.index, parameters.len())
+        } else {
+            let records = batch.records.bytes()?;
+            let seed = records
+                .iter()
+                .fold(0, |seed, byte| hash::mix(seed, u64::from(*byte)));
+            let towards = |(index, parameter): (usize, &f32)| parameter - draw(seed, index);
+            parameters.iter().enumerate().map(towards).collect()
+        };
         if let Some(statistics) = statistics.real_mut() {
             statistics
                 .iter_mut()
@@ -498,7 +484,7 @@ impl Compute for Formula {
 struct Platform {
     system: &'static dyn System,
     channels: Channels,
-    compute: MakeCompute,
+    compute: Box<dyn Make>,
     clock: Arc<Since>,
     records: Arc<Records>,
     invoke: Arc<Requests>,
@@ -535,7 +521,6 @@ impl Functions for Platform {
             reason,
         };
         match ended {
-            Ok(Ok(_)) if self.failures.is_lost(&invoked) => Err(failed("it was lost".into())),
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(panicked) => Err(failed(panicked.to_string())),

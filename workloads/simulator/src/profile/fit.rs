@@ -211,23 +211,11 @@ mod tests {
 
         #[test]
         fn amdahls_share_is_recovered(parallel in 0.0f64..=1.0, threads in 2usize..64) {
-            let cost = ModelCost {
-                model: "m".into(),
-                device: epochcost_systems::Device::Cpu,
-                fixed_s: 0.1,
-                sample_s: 0.01,
-                parallel,
-                evaluate_sample_s: 0.0,
-                build_s: 0.0,
-                fixed_mb: 0.0,
-                sample_mb: 0.0,
-                vector_bytes_per_s: None,
-                fit: None,
-                fitted_to: None,
-                carried: None,
-                source: "a test".into(),
-                date: "2026-11-21".into(),
-            };
+            let cost: ModelCost = serde_json::from_value(serde_json::json!({
+                "model": "m", "device": "cpu", "fixed_s": 0.1, "sample_s": 0.01, "parallel": parallel,
+                "evaluate_sample_s": 0.0, "build_s": 0.0, "fixed_mb": 0.0, "sample_mb": 0.0,
+                "source": "a test", "date": "2026-11-21",
+            })).unwrap();
             let (one, many) = (cost.step_s(32, 1.0), cost.step_s(32, threads as f64));
             let share = parallel_share(one, many, threads).unwrap();
             prop_assert!((share - parallel).abs() < 1e-9, "{share} of {parallel}");

@@ -120,11 +120,7 @@ mod tests {
 
     #[test]
     fn a_wider_spread_keeps_its_mean() {
-        let spread = Spread {
-            quantiles: vec![[0.0, 0.5], [0.5, 1.0], [1.0, 1.5]],
-            source: "a test".into(),
-            date: "2026-11-22".into(),
-        };
+        let spread = Spread::of_test(&[[0.0, 0.5], [0.5, 1.0], [1.0, 1.5]]);
         let wider = spread.widened(2.0);
         assert!((wider.at(1.0) / wider.at(0.0) - 9.0).abs() < 1e-9);
         assert_eq!(wider.fault(), None);

@@ -109,17 +109,19 @@ impl Spread {
 mod tests {
     use super::*;
 
-    fn spread(quantiles: &[[f64; 2]]) -> Spread {
-        Spread {
-            quantiles: quantiles.to_vec(),
-            source: "a test".into(),
-            date: "2026-11-22".into(),
+    impl Spread {
+        pub(crate) fn of_test(quantiles: &[[f64; 2]]) -> Self {
+            Self {
+                quantiles: quantiles.to_vec(),
+                source: "a test".into(),
+                date: "2026-11-22".into(),
+            }
         }
     }
 
     #[test]
     fn quantiles_are_interpolated_and_end_at_the_table() {
-        let spread = spread(&[[0.0, 0.5], [0.5, 1.0], [1.0, 1.5]]);
+        let spread = Spread::of_test(&[[0.0, 0.5], [0.5, 1.0], [1.0, 1.5]]);
         assert_eq!(spread.fault(), None);
         let at = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| spread.at(share));
         assert_eq!(at, [0.5, 0.75, 1.0, 1.25, 1.5]);
@@ -135,11 +137,11 @@ mod tests {
             &[[0.0, 1.0], [1.0, 2.0]],
         ];
         for table in tables {
-            assert!(spread(table).fault().is_some(), "{table:?}");
+            assert!(Spread::of_test(table).fault().is_some(), "{table:?}");
         }
         let unnamed = Spread {
             source: String::new(),
-            ..spread(&[[0.0, 1.0], [1.0, 1.0]])
+            ..Spread::of_test(&[[0.0, 1.0], [1.0, 1.0]])
         };
         assert!(unnamed.fault().is_some());
     }

@@ -4,8 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns when each of the uses (start s, amount, cap) is done, seconds.
-fn done(capacity: f64, uses: &[(f64, f64, f64)]) -> Vec<f64> {
+/// Start s, amount, cap.
+type Use = (f64, f64, f64);
+
+/// Returns when each of the uses is done, seconds.
+fn done(capacity: f64, uses: &[Use]) -> Vec<f64> {
     let engine = Engine::default();
     let resource = Resource::new(&engine, capacity);
     let all = join_all(uses.iter().map(|(start, amount, cap)| {
@@ -26,32 +29,21 @@ fn assert_close(found: &[f64], expected: &[f64]) {
 }
 
 #[test]
-fn users_share_evenly_and_the_last_one_gets_all() {
-    assert_close(&done(10.0, &[(0.0, 10.0, 10.0)]), &[1.0]);
-    // Two at 5 per second; the second goes on alone at 10.
-    assert_close(
-        &done(10.0, &[(0.0, 10.0, 10.0), (0.0, 15.0, 10.0)]),
-        &[2.0, 2.5],
-    );
-    // The second arrives when the first has 5 left.
-    assert_close(
-        &done(10.0, &[(0.0, 10.0, 10.0), (0.5, 5.0, 10.0)]),
-        &[1.5, 1.5],
-    );
-}
-
-#[test]
-fn a_low_cap_leaves_the_rest_of_its_share_to_others() {
-    assert_close(
-        &done(10.0, &[(0.0, 2.0, 2.0), (0.0, 8.0, 100.0)]),
-        &[1.0, 1.0],
-    );
-}
-
-#[test]
-fn without_a_limit_every_user_gets_its_cap() {
-    let uses = vec![(0.0, 9.0, 3.0); 50];
-    assert_close(&done(f64::INFINITY, &uses), &[3.0; 50]);
+fn users_share_evenly_and_what_is_left_goes_to_the_others() {
+    let cases: [(f64, &[Use], &[f64]); 5] = [
+        (10.0, &[(0.0, 10.0, 10.0)], &[1.0]),
+        // Two at 5 per second; the second goes on alone at 10.
+        (10.0, &[(0.0, 10.0, 10.0), (0.0, 15.0, 10.0)], &[2.0, 2.5]),
+        // The second arrives when the first has 5 left.
+        (10.0, &[(0.0, 10.0, 10.0), (0.5, 5.0, 10.0)], &[1.5, 1.5]),
+        // A low cap leaves the rest of its share.
+        (10.0, &[(0.0, 2.0, 2.0), (0.0, 8.0, 100.0)], &[1.0, 1.0]),
+        // Without a limit every user gets its cap.
+        (f64::INFINITY, &[(0.0, 9.0, 3.0); 50], &[3.0; 50]),
+    ];
+    for (capacity, uses, expected) in cases {
+        assert_close(&done(capacity, uses), expected);
+    }
 }
 
 #[test]

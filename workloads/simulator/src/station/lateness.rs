@@ -124,11 +124,7 @@ mod tests {
     use super::*;
 
     fn even() -> Spread {
-        Spread {
-            quantiles: vec![[0.0, 0.5], [1.0, 1.5]],
-            source: "a test".into(),
-            date: "2026-11-22".into(),
-        }
+        Spread::of_test(&[[0.0, 0.5], [1.0, 1.5]])
     }
 
     /// The last of n workers is late by the largest of n draws less the worker's own, whether

@@ -1,6 +1,7 @@
 //! Representatives of workers that are alike give what the simulation of every worker gives.
 
-use epochcost_channels::Traffic;
+use std::array::from_fn;
+
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{
     Options, Simulated, Simulation, SimulationError, simulate, simulated_workers,
@@ -8,7 +9,7 @@ use epochcost_simulator::{
 use epochcost_systems::{Fault, FaultKind, Fidelity, Symmetry, find, find_model, systems};
 use serde_json::{Value, json};
 
-use crate::support::{closed_form, exchanged, ideal, job, job_of, shipped, simulation};
+use crate::support::*;
 
 /// Systems whose requests grow with W², under every setting that changes how they exchange.
 fn settings() -> Vec<(&'static str, Fidelity, Value)> {
@@ -52,36 +53,26 @@ fn simulated(simulation: &Simulation, classes_above: Option<usize>) -> Simulated
     simulated
 }
 
-/// Counts that polls do not change, of all purposes.
-fn counts(simulated: &Simulated) -> [Traffic; 3] {
-    let traffic = simulated.totals.traffic;
-    [traffic.exchange, traffic.dataset, traffic.state].map(|purpose| Traffic {
-        polls: 0,
-        missed_gets: 0,
-        ..purpose.total()
-    })
-}
-
-fn polls(simulated: &Simulated) -> f64 {
-    let total = simulated.totals.traffic.exchange.total();
-    (total.polls + total.missed_gets) as f64
-}
-
-fn synchronise_s(simulated: &Simulated) -> f64 {
-    let of_functions = simulated.totals.seconds.values();
-    of_functions.map(|seconds| seconds.synchronise()).sum()
-}
-
 fn invocations(simulated: &Simulated) -> u64 {
     simulated.invocations.iter().map(|call| call.alike).sum()
 }
 
-fn billed_s(simulated: &Simulated) -> f64 {
+const FIGURES: [&str; 4] = ["wall", "synchronise", "billed", "polls"];
+
+/// What is close to the full simulation: seconds, and polls.
+fn figures(simulated: &Simulated) -> [f64; 4] {
+    let of_functions = simulated.totals.seconds.values();
     let calls = simulated.invocations.iter();
-    calls.map(|call| call.duration_s * call.alike as f64).sum()
+    let total = simulated.totals.traffic.exchange.total();
+    [
+        simulated.wall_s,
+        of_functions.map(|seconds| seconds.synchronise()).sum(),
+        calls.map(|call| call.duration_s * call.alike as f64).sum(),
+        (total.polls + total.missed_gets) as f64,
+    ]
 }
 
-/// Compares representatives with everyone: counts exactly, times and polls within `within`.
+/// Compares counts of representatives with those of everyone, and returns how far figures are off.
 fn compare(setting: &(&str, Fidelity, Value), workers: usize, profile: &Profile<f64>) -> [f64; 4] {
     let simulation = of(setting, workers, profile);
     let all = simulated(&simulation, None);
@@ -103,44 +94,28 @@ fn compare(setting: &(&str, Fidelity, Value), workers: usize, profile: &Profile<
         assert_eq!(counts(&all), counts(&some), "{name}");
     }
     // What a worker removes for which another one stands is removed with that one's.
-    let (kept, stored) = (
-        [&all, &some].map(|one| one.totals.kept.bytes),
-        [&all, &some].map(|one| one.totals.kept.byte_s(one.wall_s)),
-    );
-    assert!(
-        (kept[0] - kept[1]).abs() <= 2.0 * workers as f64,
-        "{name}: {kept:?} bytes stay"
-    );
+    let kept = [&all, &some].map(|one| one.totals.kept.bytes);
+    let is_near = (kept[0] - kept[1]).abs() <= 2.0 * workers as f64;
+    assert!(is_near, "{name}: {kept:?} bytes stay");
     // A ring stores addresses alone.
     let within = if setting.0 == "ring" { 0.05 } else { 0.02 };
-    assert!(
-        (stored[1] - stored[0]).abs() <= within * stored[0],
-        "{name}: {stored:?} byte-seconds"
-    );
+    let stored = [&all, &some].map(|one| one.totals.kept.byte_s(one.wall_s));
+    let is_near = (stored[1] - stored[0]).abs() <= within * stored[0];
+    assert!(is_near, "{name}: {stored:?} byte-seconds");
     assert_eq!(all.totals.steps, some.totals.steps, "{name}");
     assert_eq!(all.transitions, some.transitions, "{name}");
     assert_eq!(invocations(&all), invocations(&some), "{name}");
     if workers >= 64 {
         assert!(some.events < all.events, "{name}: {} events", some.events);
     }
-    let off = |of: fn(&Simulated) -> f64| match of(&all) {
-        0.0 => of(&some),
-        full => of(&some) / full - 1.0,
-    };
-    let found = [
-        off(|one| one.wall_s),
-        off(synchronise_s),
-        off(billed_s),
-        off(polls),
-    ];
+    let (full, few) = (figures(&all), figures(&some));
+    let found = from_fn(|at| match full[at] {
+        0.0 => few[at],
+        full => few[at] / full - 1.0,
+    });
     println!(
-        "{name}: wall {:+.2} %, synchronise {:+.2} %, billed {:+.2} %, polls {:+.2} %; {} events of {}",
-        100.0 * found[0],
-        100.0 * found[1],
-        100.0 * found[2],
-        100.0 * found[3],
-        some.events,
-        all.events
+        "{name}: {FIGURES:?} {found:.4?}; {} events of {}",
+        some.events, all.events
     );
     found
 }
@@ -184,13 +159,7 @@ fn over_seeds(
     let of_seed = |seed| {
         let mut simulation = of(setting, workers, &shipped.drawn(seed));
         simulation.job.epochs = 1;
-        let simulated = simulated(&simulation, classes_above);
-        [
-            simulated.wall_s,
-            synchronise_s(&simulated),
-            billed_s(&simulated),
-            polls(&simulated),
-        ]
+        figures(&simulated(&simulation, classes_above))
     };
     (0..seeds).map(of_seed).collect()
 }
@@ -203,18 +172,14 @@ fn spread_of(figures: &[[f64; 4]], figure: usize) -> (f64, f64) {
     (mean, (squares / (count - 1.0)).sqrt())
 }
 
-/// How far means by classes may be from those of the full simulation.
-#[derive(Clone, Copy)]
-enum Bounds {
-    /// Of a few seeds: times 2 % and a standard error, polls by half.
-    Few,
-    /// Of many: times 2 %, polls 2 % and three standard errors.
-    Many,
-}
+/// How far means by classes may be from those of the full simulation: as a share of it, and standard
+/// errors; of times, and of polls. Of a few seeds, and of many.
+const OF_FEW: [(f64, f64); 2] = [(0.02, 1.0), (0.5, 1.0)];
+const OF_MANY: [(f64, f64); 2] = [(0.02, 0.0), (0.02, 3.0)];
 
 /// Compares means over seeds by classes with those of the full simulation, with single events
 /// drawn.
-fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
+fn compare_drawn(sizes: &[(usize, u64)], [times, polls]: [(f64, f64); 2]) {
     std::thread::scope(|scope| {
         for setting in settings() {
             let Symmetry::Alike(alike) = symmetry(&setting) else {
@@ -232,30 +197,22 @@ fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
                     let differences: Vec<[f64; 4]> = all
                         .iter()
                         .zip(&some)
-                        .map(|(all, some)| std::array::from_fn(|at| some[at] - all[at]))
+                        .map(|(all, some)| from_fn(|at| some[at] - all[at]))
                         .collect();
-                    for (figure, what) in ["wall", "synchronise", "billed", "polls"]
-                        .into_iter()
-                        .enumerate()
-                    {
-                        let ((full, of_all), (classes, of_some)) =
-                            (spread_of(&all, figure), spread_of(&some, figure));
-                        let error = spread_of(&differences, figure).1 / (*seeds as f64).sqrt();
+                    for (figure, what) in FIGURES.into_iter().enumerate() {
+                        let of = |figures: &[[f64; 4]]| spread_of(figures, figure);
+                        let ((full, of_all), (classes, of_some)) = (of(&all), of(&some));
+                        let error = of(&differences).1 / (*seeds as f64).sqrt();
                         println!(
                             "{name}: {what} {full:.2} ± {of_all:.2}, by classes {classes:.2} ± \
-                             {of_some:.2}, {:+.2} % ± {:.2}",
-                            100.0 * (classes / full - 1.0),
-                            100.0 * error / full,
+                             {of_some:.2}, ± {error:.2} apart",
                         );
-                        let (within, chance) = match (what, bounds) {
-                            ("polls", Bounds::Few) => (0.5, error),
-                            ("polls", Bounds::Many) => (0.02, 3.0 * error),
-                            (_, Bounds::Few) => (0.02, error),
-                            (_, Bounds::Many) => (0.02, 0.0),
-                        };
+                        let (share, errors) = if what == "polls" { polls } else { times };
+                        let within = share * full + errors * error;
+                        let what = format!("{name}: {what} by classes");
                         assert!(
-                            (classes - full).abs() <= within * full + chance,
-                            "{name}: {what} {full} of all, {classes} by classes"
+                            (classes - full).abs() <= within,
+                            "{what}: {classes} of {full}"
                         );
                     }
                 }
@@ -268,7 +225,7 @@ fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
 /// simulated: mean times over seeds are those of the full simulation.
 #[test]
 fn with_draws_means_over_seeds_are_within_two_percent() {
-    compare_drawn(&[(64, 10), (128, 4)], Bounds::Few);
+    compare_drawn(&[(64, 10), (128, 4)], OF_FEW);
 }
 
 /// P2P's peers wait for all others before they come to their barrier: a worker that is stood for is
@@ -287,10 +244,7 @@ fn who_waited_for_several_others_is_late_by_the_last_of_them() {
         }
     }
     let [all, classes] = counts.map(|count| count as f64);
-    assert!(
-        (classes / all - 1.0).abs() < 0.15,
-        "{classes} and not {all}"
-    );
+    assert_near(classes / all, 1.0, 0.15, "polls");
 }
 
 /// Polls in vain are two or three per worker, and differ from seed to seed by a fifth or more:
@@ -298,7 +252,7 @@ fn who_waited_for_several_others_is_late_by_the_last_of_them() {
 #[test]
 #[ignore = "minutes: several hundred simulations of every worker"]
 fn with_draws_polls_over_hundreds_of_seeds_are_within_two_percent() {
-    compare_drawn(&[(64, 400), (128, 100), (256, 40)], Bounds::Many);
+    compare_drawn(&[(64, 400), (128, 100), (256, 40)], OF_MANY);
 }
 
 fn symmetry(setting: &(&str, Fidelity, Value)) -> Symmetry {
@@ -369,10 +323,8 @@ fn more_objects_than_memory_is_meant_for_are_refused() {
     let mut huge = of(&("spirt", Fidelity::Paper, json!({})), 4, &profile);
     huge.job.data.train_samples = 1_000_000_000;
     let refused = simulate(&huge, Options::default()).unwrap_err();
-    assert!(
-        matches!(refused, SimulationError::TooManyObjects { .. }),
-        "{refused}"
-    );
+    let is_told = matches!(refused, SimulationError::TooManyObjects { .. });
+    assert!(is_told, "{refused}");
 }
 
 /// As many steps as take minutes and gigabytes are refused before the first.
@@ -414,11 +366,11 @@ fn workers_that_are_not_alike_are_refused_above_a_bound() {
         )
     };
     let refused = simulate(&with(json!({})), classes(Some(256))).unwrap_err();
+    let is_told = matches!(refused, SimulationError::TooMany { .. });
     assert!(
-        matches!(refused, SimulationError::TooMany { .. }),
+        is_told && refused.to_string().contains("finds_by: name"),
         "{refused}"
     );
-    assert!(refused.to_string().contains("finds_by: name"), "{refused}");
     let named = with(json!({"finds_by": "name"}));
     let simulated = simulate(&named, classes(Some(256))).unwrap();
     assert_eq!(exchanged(&simulated), closed_form(&named));

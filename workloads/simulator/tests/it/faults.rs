@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_simulator::{Simulated, Simulation};
 use epochcost_systems::{
     Breakdown, BrokenServer, Fault, FaultKind, Record, Server, Stage, StepRecord, systems,
 };
@@ -17,11 +17,7 @@ fn with(system: &str, workers: usize, settings: Value, faults: Vec<Fault>) -> Si
         faults,
         ..simulation(job, 1_000, &ideal(), 1.0)
     };
-    let options = Options {
-        keeps_steps: true,
-        ..Options::default()
-    };
-    simulate(&simulation, options).unwrap()
+    kept(&simulation)
 }
 
 /// What comes of two workers, or of one machine, with `fault`.
@@ -110,23 +106,19 @@ fn a_late_worker_delays_the_trial_by_what_it_is_late() {
     let late = FaultKind::StragglerMs(5_000);
     for system in ["allreduce", "scatterreduce", "gpu_baseline", "ring"] {
         let without = faulty(system, None);
-        let places = [
-            None,
-            Some(Stage::FetchDataset),
-            Some(Stage::ComputeGradients),
-            Some(Stage::UpdateModel),
+        let stages = [
+            Stage::FetchDataset,
+            Stage::ComputeGradients,
+            Stage::UpdateModel,
         ];
-        for stage in places {
+        for stage in [None].into_iter().chain(stages.map(Some)) {
             let fault = Fault { stage, ..at(late) };
             let ended = faulty(system, Some(fault));
             assert_eq!(ended.failure, None, "{system}");
             let late_s = 5.0 * happened(&ended) as f64;
             assert!(late_s > 0.0, "{system} at {stage:?}");
             let delay_s = ended.wall_s - without.wall_s;
-            assert!(
-                (delay_s - late_s).abs() < 0.1,
-                "{system} at {stage:?}: {delay_s} s"
-            );
+            assert_near(delay_s, late_s, 0.1, &format!("{system} at {stage:?}"));
         }
     }
 }
@@ -157,26 +149,29 @@ fn needed(system: &str) -> Option<Server> {
     }
 }
 
-fn broken(system: &str, does: Breakdown) -> Option<Simulated> {
-    let which = needed(system)?;
-    let fault = at(FaultKind::Server(BrokenServer { which, does }));
-    let ended = faulty(system, Some(fault));
-    assert!(happened(&ended) > 0, "{system}: {does}");
-    Some(ended)
+/// What comes of every system whose server breaks down.
+fn broken(does: Breakdown) -> impl Iterator<Item = (&'static str, Server, Simulated)> {
+    names().filter_map(move |system| {
+        let which = needed(system)?;
+        let ended = faulty(
+            system,
+            Some(at(FaultKind::Server(BrokenServer { which, does }))),
+        );
+        assert!(happened(&ended) > 0, "{system}: {does}");
+        Some((system, which, ended))
+    })
 }
 
 #[test]
 fn a_dead_server_ends_a_trial_and_a_silent_one_keeps_it_until_its_time_out() {
-    for system in names() {
-        let Some(dead) = broken(system, Breakdown::Dies) else {
-            continue;
-        };
-        let failure = dead.failure.unwrap_or_default();
-        assert!(!failure.is_empty(), "{system}");
-        let silent = broken(system, Breakdown::Hangs).unwrap();
-        let failure = silent.failure.unwrap_or_default();
-        assert!(!failure.is_empty(), "{system}");
-        assert!(silent.wall_s >= 900.0, "{system}: {} s", silent.wall_s);
+    for (does, least_s) in [(Breakdown::Dies, 0.0), (Breakdown::Hangs, 900.0)] {
+        for (system, _, ended) in broken(does) {
+            assert!(
+                !ended.failure.unwrap_or_default().is_empty(),
+                "{system}: {does}"
+            );
+            assert!(ended.wall_s >= least_s, "{system}: {} s", ended.wall_s);
+        }
     }
 }
 
@@ -208,37 +203,30 @@ fn the_only_tensor_store_dies_whoever_meets_the_fault() {
 /// tensor stores and queues do not, as on this machine.
 #[test]
 fn a_restart_ends_the_workers_that_were_connected() {
-    for system in names() {
-        let Some(which) = needed(system) else {
-            continue;
-        };
-        let back = broken(system, Breakdown::RestartsAfterMs(0)).unwrap();
-        let slow = broken(system, Breakdown::SlowByMs(0)).unwrap();
+    let slow = broken(Breakdown::SlowByMs(0));
+    for ((system, which, back), (_, _, slow)) in broken(Breakdown::RestartsAfterMs(0)).zip(slow) {
         if which == Server::ObjectStore {
             assert_eq!(slow, back, "{system}");
-            continue;
+        } else {
+            assert!(back.failure.is_some(), "{system}");
         }
-        assert!(back.failure.is_some(), "{system}");
     }
 }
 
 #[test]
 fn a_server_that_is_slow_loses_nothing() {
     const NANOSECONDS: f64 = 1e-7;
-    for system in names() {
-        let mut walls_s = Vec::new();
-        for late_ms in [0, 50, 500] {
-            let Some(slow) = broken(system, Breakdown::SlowByMs(late_ms)) else {
-                continue;
-            };
-            assert_eq!(slow.failure, None, "{system}: {late_ms} ms");
-            walls_s.push(slow.wall_s);
+    let of = |late_ms| broken(Breakdown::SlowByMs(late_ms));
+    for ((one, more), most) in of(0).zip(of(50)).zip(of(500)) {
+        let (system, walls_s) = (one.0, [&one, &more, &most].map(|(.., slow)| slow.wall_s));
+        for (.., slow) in [&one, &more, &most] {
+            assert_eq!(slow.failure, None, "{system}");
         }
         // A queue that is asked again and again may hide what is shorter than its pauses, but
         // for the nanoseconds by which events of one time are told apart.
         let is_later = |pair: &[f64]| pair[1] >= pair[0] - NANOSECONDS;
         assert!(walls_s.windows(2).all(is_later), "{system}: {walls_s:?}");
-        assert!(walls_s.is_empty() || walls_s[2] > walls_s[0], "{system}");
+        assert!(walls_s[2] > walls_s[0], "{system}: {walls_s:?}");
     }
 }
 
@@ -264,10 +252,8 @@ fn a_message_that_comes_twice_changes_nothing() {
         let without = places(&with(Vec::new()));
         let mut met = 0;
         // SPIRT sends in another function than that of its gradient.
-        for (rank, stage) in [None, Some(Stage::Wait)]
-            .into_iter()
-            .flat_map(|stage| (0..3).map(move |rank| (rank, stage)))
-        {
+        let of = |stage| [0, 1, 2].map(|rank| (rank, stage));
+        for (rank, stage) in of(None).into_iter().chain(of(Some(Stage::Wait))) {
             let doubled = Fault {
                 stage,
                 ..Fault::at_gradient(rank, 0, 0, FaultKind::DoublesMessage)

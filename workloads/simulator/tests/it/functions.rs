@@ -67,28 +67,20 @@ fn memory_buys_cores() {
     assert_near(two, 0.75, 1e-6, "two cores");
 }
 
+/// An inline Map state runs so many iterations at a time; a Parallel state runs all
+/// of its branches, but no more than functions may run.
 #[test]
 fn batches_wait_for_their_turn_where_few_may_run() {
-    let mut profile = ideal();
-    profile.function.concurrency_limit = 2.0;
-    let job = job("spirt", 1, 6, json!({}));
-    let simulation = limited(simulation(job, 1_000, &profile, 10.0));
-    // Six gradients of ten seconds, two at a time.
-    assert_near(wall_s(&simulation), 30.0, 1e-6, "two at a time");
-}
-
-/// An inline Map state runs so many iterations at a time; a Parallel state runs all
-/// of its branches.
-#[test]
-fn an_inline_map_has_a_limit_and_a_parallel_state_has_none() {
-    let mut profile = ideal();
-    profile.workflow.map_concurrency_limit = 2.0;
-    for (system, fan_out, seconds) in [
-        ("spirt", "map", 30.0),
-        ("spirt", "parallel", 10.0),
-        ("p2p_lambda", "map", 30.0),
-        ("p2p_lambda", "parallel", 10.0),
+    for (system, fan_out, map, functions, seconds) in [
+        ("spirt", "map", 2.0, f64::INFINITY, 30.0),
+        ("spirt", "parallel", 2.0, f64::INFINITY, 10.0),
+        ("spirt", "parallel", f64::INFINITY, 2.0, 30.0),
+        ("p2p_lambda", "map", 2.0, f64::INFINITY, 30.0),
+        ("p2p_lambda", "parallel", 2.0, f64::INFINITY, 10.0),
     ] {
+        let mut profile = ideal();
+        profile.workflow.map_concurrency_limit = map;
+        profile.function.concurrency_limit = functions;
         let settings = match system {
             "spirt" => json!({ "fan_out": fan_out }),
             _ => json!({"fan_out": fan_out, "status_poll_ms": 10}),
@@ -134,9 +126,8 @@ fn a_function_gains_sandboxes_at_the_stated_rate() {
         .map(|call| call.started_s)
         .collect();
     starts.sort_by(f64::total_cmp);
-    let late: Vec<f64> = starts.iter().map(|start| start - starts[0]).collect();
-    for (found, expected) in late.iter().zip([0.0, 0.0, 0.0, 0.0, 2.5, 5.0, 7.5, 10.0]) {
-        assert!((found - expected).abs() < 1e-6, "{late:?}");
+    for (found, late) in starts.iter().zip([0.0, 0.0, 0.0, 0.0, 2.5, 5.0, 7.5, 10.0]) {
+        assert_near(*found, starts[0] + late, 1e-6, &format!("{starts:?}"));
     }
 }
 
@@ -220,12 +211,13 @@ fn functions_have_memory_of_their_own() {
     sized.function_memory_mb = [("update_model".to_owned(), 512)].into();
     let (one_size, own) = (run(&base), run(&sized));
     for call in &own.invocations {
-        let mb = if call.task.function == "update_model" {
+        let function = call.task.function.as_str();
+        let mb = if function == "update_model" {
             512
         } else {
             3008
         };
-        assert_eq!(call.memory_mb, Some(mb), "{}", call.task.function);
+        assert_eq!(call.memory_mb, Some(mb), "{function}");
     }
     let all = one_size.invocations.iter();
     assert!(all.map(|call| call.memory_mb).all(|mb| mb == Some(3008)));
@@ -248,10 +240,8 @@ fn functions_have_memory_of_their_own() {
     small.function_memory_mb = [("check_heartbeat".to_owned(), 64)].into();
     let (limit, reason) = limit_of(&small);
     assert_eq!(limit, Limit::Memory);
-    assert!(
-        reason.contains("check_heartbeat") && reason.contains("64 MB"),
-        "{reason}"
-    );
+    let is_named = reason.contains("check_heartbeat") && reason.contains("64 MB");
+    assert!(is_named, "{reason}");
     small.profile.function.memory_mb_minimum = 128.0;
     let (_, reason) = refusal(&small);
     assert!(reason.contains("64 MB is outside"), "{reason}");
@@ -271,69 +261,18 @@ fn what_waits_for_ever_is_a_failure_and_no_hang() {
     assert!(ended || simulated.infeasible.unwrap().limit == Limit::Duration);
 }
 
-#[test]
-fn the_same_seed_gives_the_same_simulation() {
-    let profile = shipped("aws-us-east-1");
-    for system in SYSTEMS {
-        let simulated = |seed| {
-            let profile = profile.sampled(seed);
-            let job = job(system, 4, 3, json!({}));
-            run(&simulation(job, 3_217_226, &profile, 2.0))
-        };
-        assert_eq!(simulated(1), simulated(1), "{system}");
-        assert_ne!(simulated(1).wall_s, simulated(2).wall_s, "{system}");
-    }
-}
-
-/// Vectors of the gradient's size that the largest function of each system holds at once; `W `
-/// stands before what it holds of every worker. The number is of samples of its data. They
-/// decide the smallest memory of a function.
-const HELD: [(&str, &str, &str, u64); 8] = [
-    (
-        "scatterreduce",
-        "train",
-        "parameters, momentum, gradient, own chunk of all workers (one gradient together), \
-         merged chunks, merged gradient",
-        8,
-    ),
-    (
-        "allreduce",
-        "train",
-        "parameters, momentum, W gradients, mean, mean sent",
-        8,
-    ),
-    (
-        "lambdaml_async",
-        "train",
-        "parameters, momentum, gradient, model sent, model received",
-        8,
-    ),
-    (
-        "mlless",
-        "worker",
-        "parameters, momentum, change, kept back, W updates, sum",
-        4,
-    ),
-    ("mlless", "supervisor", "", 0),
-    (
-        "spirt",
-        "aggregate_gradients",
-        "W averages, average received, mean",
-        0,
-    ),
-    (
-        "spirt",
-        "compute_gradients",
-        "parameters, gradient, gradient sent",
-        4,
-    ),
-    (
-        "p2p_lambda",
-        "compute_gradients",
-        "parameters, gradient, gradient sent",
-        4,
-    ),
-];
+/// Systems, functions, samples of the data and vectors of the gradient's size that the largest function holds at
+/// once; `W ` stands before what it holds of every worker. They decide the smallest memory of a function.
+const HELD: &str = "
+scatterreduce | train | 8 | parameters, momentum, gradient, own chunk of all workers (one gradient together), \
+    merged chunks, merged gradient
+allreduce | train | 8 | parameters, momentum, W gradients, mean, mean sent
+lambdaml_async | train | 8 | parameters, momentum, gradient, model sent, model received
+mlless | worker | 4 | parameters, momentum, change, kept back, W updates, sum
+mlless | supervisor | 0 |
+spirt | aggregate_gradients | 0 | W averages, average received, mean
+spirt | compute_gradients | 4 | parameters, gradient, gradient sent
+p2p_lambda | compute_gradients | 4 | parameters, gradient, gradient sent";
 
 #[test]
 fn a_function_needs_memory_for_its_program_its_data_and_the_vectors_that_it_holds() {
@@ -341,7 +280,11 @@ fn a_function_needs_memory_for_its_program_its_data_and_the_vectors_that_it_hold
     const PARAMETERS: usize = 10_000_000;
     let mut profile = ideal();
     profile.function.resident_mb = 100.0;
-    for (system, function, held, samples) in HELD {
+    for line in HELD.trim().lines() {
+        let parts: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [system, function, samples, held] = parts[..] else {
+            panic!("{line}");
+        };
         let job = job(system, WORKERS, 2, json!({}));
         let mut simulation = simulation(job, PARAMETERS, &profile, 1.0);
         (simulation.cost.fixed_mb, simulation.cost.sample_mb) = (0.0, 0.0);
@@ -349,7 +292,7 @@ fn a_function_needs_memory_for_its_program_its_data_and_the_vectors_that_it_hold
         let of = |name: &&str| if name.starts_with("W ") { WORKERS } else { 1 };
         let vectors: usize = held.iter().map(of).sum();
         let vector_mb = sizes(PARAMETERS).gradient_bytes() as f64 / f64::from(1 << 20);
-        let data_mb = (samples * 3073) as f64 / f64::from(1 << 20);
+        let data_mb = samples.parse::<f64>().unwrap() * 3073.0 / f64::from(1 << 20);
         let expected = 100.0 + data_mb + vectors as f64 * vector_mb;
         let calls = run(&simulation).invocations;
         let peaks = calls.iter().filter(|call| call.task.function == function);

@@ -1,8 +1,9 @@
 //! Functions that share GPUs: epoch times, use and memory from the stated curve.
 
+use epochcost_channels::Traffic;
 use epochcost_simulator::profile::GpuModel;
 use epochcost_simulator::{Limit, Simulated, Simulation};
-use epochcost_systems::{ChannelTraffic, Record};
+use epochcost_systems::Record;
 use serde_json::json;
 
 use crate::support::*;
@@ -63,10 +64,11 @@ fn replicas_within_one_machine_use_a_gpu_each() {
 
 #[test]
 fn models_that_do_not_fit_on_their_gpu_are_infeasible() {
-    // Each needs 100 MB, 4 of its samples and 46 MB of context: 150 of 1,000.
-    for (functions, fits) in [(4.0, true), (8.0, false)] {
-        let mut simulation = kubeml(functions, 0.01);
+    // Each needs 100 MB, 4 of its samples and 46 MB of context: 8 are 1,200.
+    for (memory_mb, fits) in [(1_200.0, true), (1_199.0, false)] {
+        let mut simulation = kubeml(8.0, 0.01);
         simulation.has_limits = true;
+        simulation.profile.function.gpu.as_mut().unwrap().memory_mb = memory_mb;
         let hit = outcome(&simulation).infeasible;
         assert_eq!(hit.is_none(), fits, "{hit:?}");
         if let Some(hit) = hit {
@@ -77,23 +79,9 @@ fn models_that_do_not_fit_on_their_gpu_are_infeasible() {
     }
 }
 
-/// What a training sent and received, without polls, which depend on times.
-fn sent(simulated: &Simulated) -> [u64; 6] {
-    let traffic = simulated.totals.traffic;
-    let of = |channels: ChannelTraffic| {
-        let all = channels.objects.zip(channels.tensors, |a, b| a + b);
-        all.zip(channels.queue, |a, b| a + b)
-    };
-    let all = of(traffic.exchange).zip(of(traffic.dataset), |a, b| a + b);
-    let all = all.zip(of(traffic.state), |a, b| a + b);
-    [
-        all.puts,
-        all.gets,
-        all.messages,
-        all.deliveries,
-        all.bytes_up,
-        all.bytes_down,
-    ]
+/// What a training sent and received, without polls and listings, which depend on times.
+fn sent(simulated: &Simulated) -> [Traffic; 3] {
+    counts(simulated).map(|counts| Traffic { lists: 0, ..counts })
 }
 
 /// With n trainings at once a step of functions takes max(t, n · busy), and one on instances, which are

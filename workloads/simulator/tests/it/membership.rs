@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
-use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_simulator::{Simulated, Simulation};
 use epochcost_systems::testing;
 use epochcost_systems::{Fault, FaultKind, Fidelity, Job, Record, Stage, StepRecord, find};
 use serde_json::{Value, json};
 
-use crate::support::{cost, ideal, overrides, simulation, steps};
+use crate::support::{self, cost, ideal, overrides, simulation, steps};
 
 const WORKERS: usize = 8;
 /// The epoch in which peers are killed, neither the first nor the last.
@@ -24,22 +24,13 @@ fn members() -> Job {
     job(json!({"membership": true, "heartbeat_timeout_ms": 5000}))
 }
 
-/// Trains the formula of tests in virtual time.
 fn trained(job: &Job, faults: Vec<Fault>) -> Simulated {
-    let data = testing::Data::new(job);
-    let simulation = Simulation {
+    support::trained(&Simulation {
         sizes: testing::SIZES,
         cost: cost(1.0),
         faults,
         ..simulation(job.clone(), testing::SIZES.parameters, &ideal(), 1.0)
-    };
-    let options = Options {
-        data: Some((data.train, data.test)),
-        compute: Some(Box::new(|| Ok(testing::compute()))),
-        keeps_steps: true,
-        ..Options::default()
-    };
-    simulate(&simulation, options).unwrap()
+    })
 }
 
 /// Every entry of a stage in [`EPOCH`], and every gradient, once as a fault of `kind`.
@@ -63,13 +54,11 @@ fn everywhere(kind: FaultKind) -> Vec<Fault> {
 fn deaths() -> Vec<Fault> {
     let late_by_nothing = trained(&members(), everywhere(FaultKind::StragglerMs(0)));
     assert_eq!(late_by_nothing.failure, None);
-    let reached = late_by_nothing
-        .records
-        .iter()
-        .filter_map(|record| match record {
-            Record::Fault { fault, .. } => Some(*fault),
-            _ => None,
-        });
+    let records = late_by_nothing.records.iter();
+    let reached = records.filter_map(|record| match record {
+        Record::Fault { fault, .. } => Some(*fault),
+        _ => None,
+    });
     let reached: BTreeSet<usize> = reached.collect();
     let deaths = everywhere(FaultKind::Crash).into_iter().enumerate();
     let deaths = deaths.filter(|(number, _)| reached.contains(number));
@@ -122,7 +111,6 @@ fn training_goes_on_without_any_one_peer_wherever_it_ends() {
         .collect();
     assert!(places.len() > 20, "{} places", places.len());
     assert_eq!(deaths.len(), WORKERS * places.len());
-    eprintln!("{} places of {WORKERS} peers", places.len());
     for death in deaths {
         let rank = death.rank;
         let case = format!("{death:?}");
@@ -133,26 +121,54 @@ fn training_goes_on_without_any_one_peer_wherever_it_ends() {
         let warnings = warnings(&ended);
         let is_told = warnings.len() == 1 && warnings[0].contains(&told);
         assert!(is_told, "{case}: {warnings:?}");
+        // The last epoch was evaluated by the first of the living.
+        let evaluated = ended.records.iter().filter_map(|record| match record {
+            Record::Evaluated { epoch, .. } => Some(*epoch),
+            _ => None,
+        });
+        assert_eq!(evaluated.max(), Some(job.epochs - 1), "{case}");
     }
 }
 
-/// The first peer, which evaluates and calls others back, and the last.
+/// With every state that a model and its rule have.
 #[test]
 fn a_peer_that_ends_anywhere_comes_back_with_the_model_of_the_others() {
-    let settings = json!({"membership": true, "rejoin": true, "heartbeat_timeout_ms": 5000});
+    let settings = json!({
+        "membership": true, "rejoin": true, "heartbeat_timeout_ms": 5000,
+        "robust": "centred_clipping", "f": 1, "clipping_radius": 0.5,
+    });
+    let momentum = json!({"sgd": {"learning_rate": 0.1, "momentum": 0.9}});
     let job = Job {
         epochs: 5,
+        optimizer: serde_json::from_value(momentum).unwrap(),
         ..job(settings)
     };
-    let deaths = deaths().into_iter();
-    for death in deaths.filter(|death| [0, WORKERS - 1].contains(&death.rank)) {
-        let case = format!("{death:?}");
-        let back = format!("peer {} came back", death.rank);
+    // The return itself: model, momentum and centre, statistics, the members twice, who came in, the
+    // caller and the own heartbeat.
+    let (values, members, came_in) = (4 * (3 * 37 + 6), 4 * WORKERS as u64, 4 * 2);
+    let up = values + members + came_in;
+    let down = up + members + 4 + 4;
+    for death in deaths() {
+        let (rank, case) = (death.rank, format!("{death:?}"));
         let ended = trained(&job, vec![death]);
         assert_eq!(living(&ended, &job, &case).len(), WORKERS, "{case}");
-        let warnings = warnings(&ended);
-        let is_told = warnings.len() == 2 && warnings[1].contains(&back);
-        assert!(is_told, "{case}: {warnings:?}");
+        let (first, warnings) = (usize::from(rank == 0), warnings(&ended));
+        let out = format!("no heartbeat of peers {rank}; they were voted out");
+        let back = format!("peer {rank} came back, with the model of peer {first}");
+        let is_told = warnings.len() == 2 && warnings[0].contains(&out);
+        assert!(
+            is_told && warnings[1].contains(&back),
+            "{case}: {warnings:?}"
+        );
+        let returned = steps(&ended).filter_map(|step| {
+            let state = step.traffic.state.total();
+            (step.function == "authenticate" && state.bytes_up > 0).then_some((
+                step.rank,
+                state.bytes_up,
+                state.bytes_down,
+            ))
+        });
+        assert!(returned.eq([(rank, up, down)]), "{case}");
     }
 }
 
@@ -223,11 +239,10 @@ fn as_published_a_peer_that_ends_anywhere_ends_the_trial() {
     let job = job(json!({}));
     for death in deaths_of_last() {
         let case = format!("{death:?}");
-        let ended = trained(&job, vec![death]);
-        let failure = ended.failure.unwrap_or_default();
-        assert!(
-            failure.contains("injected fault: crash"),
-            "{case}: {failure}"
-        );
+        let function = death.function.clone().unwrap();
+        let told = format!("{function} of worker {} failed", WORKERS - 1);
+        let failure = trained(&job, vec![death]).failure.unwrap_or_default();
+        let is_told = failure.contains("injected fault: crash") && failure.contains(&told);
+        assert!(is_told, "{case}: {failure}");
     }
 }

@@ -119,24 +119,6 @@ fn stated_rates_know_every_model() {
     }
 }
 
-/// Barrak et al. 2025, §4.2: AllReduce, then ScatterReduce, at 16 workers. Their
-/// critical paths without polls; `n` of ResNet-50 and MobileNet.
-#[test]
-fn s3_fits_the_published_communication_times() {
-    let s3 = shipped("aws-us-east-1").values().object_store.service;
-    let (latency, rate) = (s3.request_latency_s, s3.stream_bytes_per_s);
-    let published = [(23_528_522.0, 21.88, 8.36), (3_217_226.0, 4.77, 6.47)];
-    let workers = 16.0;
-    for (parameters, allreduce, scatterreduce) in published {
-        let transfer = 4.0 * parameters / rate;
-        let one = (workers + 2.0) * (latency + transfer);
-        let other = (4.0 * workers - 3.0) * latency + (3.0 * workers - 2.0) / workers * transfer;
-        // Polls and listings come on top: within 5 % with them, by simulation.
-        assert_near(one / allreduce, 1.0, 0.11, "allreduce");
-        assert_near(other / scatterreduce, 1.0, 0.11, "scatterreduce");
-    }
-}
-
 /// Compute and exchange together are Table 2's seconds per batch again, at its
 /// memory sizes.
 #[test]

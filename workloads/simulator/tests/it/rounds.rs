@@ -2,7 +2,7 @@
 
 use epochcost_simulator::{ProbeClient, Round, aggregate};
 
-use crate::support::ideal;
+use crate::support::{assert_near, ideal};
 
 /// On a platform of one latency, one bandwidth and one rate, times are sums.
 #[test]
@@ -28,15 +28,14 @@ fn a_round_takes_its_slowest_functions_one_level_after_another() {
             let passes = 3.0 * inputs + 2.0;
             (inputs * 0.51, passes * bytes as f64 / 1e9 / share, 0.51)
         };
-        let is_near = |one: f64, other: f64| (one - other).abs() < 1e-6;
         for (inputs, found) in [3.0, 3.0, 2.0].iter().zip(&times.levels[0]) {
             let (read_s, compute_s, write_s) = function(*inputs);
-            assert!(is_near(found.read_s, read_s), "{found:?}");
-            assert!(is_near(found.compute_s, compute_s), "{found:?}");
-            assert!(is_near(found.write_s, write_s), "{found:?}");
+            assert_near(found.read_s, read_s, 1e-6, "reading");
+            assert_near(found.compute_s, compute_s, 1e-6, "computing");
+            assert_near(found.write_s, write_s, 1e-6, "writing");
         }
         let (read_s, compute_s, write_s) = function(3.0);
         let level_s = 0.1 + read_s + compute_s + write_s;
-        assert!(is_near(times.wall_s, 2.0 * level_s), "{times:?}");
+        assert_near(times.wall_s, 2.0 * level_s, 1e-6, "both levels");
     }
 }

@@ -1,7 +1,7 @@
 //! Aggregation by functions: its bytes, its bits against references, and its replicas.
 
 use epochcost_systems::aggregation::{Level, levels};
-use epochcost_systems::testing::{self, SIZES};
+use epochcost_systems::testing::SIZES;
 use epochcost_systems::{Evaluate, Fidelity, Job, Vector};
 use serde_json::{Value, json};
 
@@ -91,10 +91,7 @@ async fn metered_traffic_is_the_closed_form() {
                 assert_eq!(form.gets, steps * shards * (2 * w + f - 1), "{what}");
                 assert_eq!(form.bytes_up, steps * (w + f) * p, "{what}");
                 assert_eq!(form.bytes_down, steps * (2 * w + f - 1) * p, "{what}");
-                for compute in [testing::compute, testing::phantom] {
-                    let trial = testing::run_with(&job, compute).await.unwrap();
-                    assert_eq!(trial.exchange(), form, "{what}");
-                }
+                assert_moves(&job, form).await;
             }
         }
     }
@@ -159,23 +156,5 @@ async fn nothing_but_the_last_means_is_left() {
         let left = objects.list("means", "", None).await.unwrap();
         let is_last = |key: &String| key.ends_with("_2_2");
         assert!(left.keys.iter().all(is_last), "{system}: {:?}", left.keys);
-    }
-}
-
-#[test]
-fn settings_that_do_not_fit_are_named() {
-    for (given, field) in [
-        (json!({"shards": 0}), "shards"),
-        (json!({"leaves": 0}), "leaves"),
-        (json!({"fan_in": 1}), "fan_in"),
-        (json!({"leaves": 2, "fan_in": 2}), "fan_in"),
-    ] {
-        for system in SYSTEMS {
-            let mut settings = overrides(given.clone());
-            settings.entry("leaves").or_insert(Value::Null);
-            settings.entry("fan_in").or_insert(Value::Null);
-            let error = refused(system, settings.into());
-            assert_eq!(error.field(), field, "{system} {given}");
-        }
     }
 }

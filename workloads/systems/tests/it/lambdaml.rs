@@ -1,20 +1,13 @@
 //! LambdaML's own variants, and training within one machine.
 
 use epochcost_channels::Traffic;
-use epochcost_systems::testing::{self, SIZES, Trial};
-use epochcost_systems::{Fidelity, Job, Replicas};
-use serde_json::{Value, json};
+use epochcost_systems::Fidelity;
+use epochcost_systems::testing::{SIZES, Trial};
+use serde_json::json;
 
 use crate::support::*;
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-
-fn job(system: &str, fidelity: Fidelity, workers: usize, mut settings: Value) -> Job {
-    if system == "lambdaml_allreduce" {
-        settings["merged_poll_ms"] = json!(1);
-    }
-    job_of(system, fidelity, workers, settings)
-}
 
 #[tokio::test]
 async fn metered_traffic_is_the_closed_form() {
@@ -30,13 +23,8 @@ async fn metered_traffic_is_the_closed_form() {
             for fidelity in Fidelity::ALL {
                 for workers in WORKERS {
                     let settings = json!({"exchanges": exchanges});
-                    let job = job(system, fidelity, workers, settings);
-                    let form = closed_form(&job);
-                    for compute in [testing::compute, testing::phantom] {
-                        let trial = testing::run_with(&job, compute).await.unwrap();
-                        let what = format!("{system} {exchanges} {fidelity:?} of {workers}");
-                        assert_eq!(trial.exchange(), form, "{what}");
-                    }
+                    let job = job_of(system, fidelity, workers, settings);
+                    assert_moves(&job, closed_form(&job)).await;
                 }
             }
         }
@@ -50,7 +38,7 @@ fn counts_are_as_published() {
         let w = workers as u64;
         let traffic = |system: &str, exchanges: &str| {
             let settings = json!({"exchanges": exchanges});
-            closed_form(&job(system, Fidelity::Paper, workers, settings))
+            closed_form(&job_of(system, Fidelity::Paper, workers, settings))
         };
         let averaging = traffic("lambdaml_allreduce", "model_every_epoch");
         assert_eq!((averaging.puts, averaging.gets), (3 * (w + 1), 3 * 2 * w));
@@ -68,7 +56,7 @@ fn counts_are_as_published() {
 async fn averaged_models_are_the_same_over_both() {
     let settings = json!({"exchanges": "model_every_epoch"});
     for workers in WORKERS {
-        let of = |system, fidelity| job(system, fidelity, workers, settings.clone());
+        let of = |system, fidelity| job_of(system, fidelity, workers, settings.clone());
         let first = of("lambdaml_allreduce", Fidelity::Paper);
         let expected = digests(&run(&first).await);
         assert_eq!(expected.len(), 3 * workers);
@@ -87,7 +75,7 @@ async fn averaged_models_are_the_same_over_both() {
 /// One worker that averages with no other worker trains as one process.
 #[tokio::test]
 async fn alone_all_variants_are_plain_sgd() {
-    let of = |system, settings| job(system, Fidelity::Paper, 1, settings);
+    let of = |system, settings| job_of(system, Fidelity::Paper, 1, settings);
     let last = |trial: Trial| digests(&trial).last().cloned().unwrap();
     let plain = of("lambdaml_allreduce", json!({}));
     let expected = last(run(&plain).await);
@@ -108,7 +96,7 @@ async fn alone_all_variants_are_plain_sgd() {
 async fn published_workers_go_on_from_a_checkpoint() {
     for system in ["lambdaml_allreduce", "lambdaml_scatterreduce"] {
         let trial = async |fidelity| {
-            let mut job = job(system, fidelity, 3, json!({}));
+            let mut job = job_of(system, fidelity, 3, json!({}));
             job.epochs = 4;
             run(&job).await
         };
@@ -119,23 +107,17 @@ async fn published_workers_go_on_from_a_checkpoint() {
     }
 }
 
-#[test]
-fn asynchronous_replicas_may_differ() {
-    let job = job("lambdaml_async", Fidelity::Paper, 3, json!({}));
-    assert!(matches!(replicas(&job), Replicas::Differ { .. }));
-}
-
 /// The parts of a global batch, at the same parameters, and one step with
 /// their mean: what a single process does.
 #[tokio::test]
 async fn mirrored_replicas_take_the_steps_of_one_process() {
     for workers in WORKERS {
-        let mirrored = job("mirrored", Fidelity::Paper, workers, json!({}));
+        let mirrored = job_of("mirrored", Fidelity::Paper, workers, json!({}));
         let trial = run(&mirrored).await;
         assert_eq!(trial.driven.invocations, 1);
         assert_eq!(trial.exchange(), Traffic::default());
         // The published baseline's one process plays the same workers.
-        let mut played = job("gpu_baseline", Fidelity::Code, workers, json!({}));
+        let mut played = job_of("gpu_baseline", Fidelity::Code, workers, json!({}));
         played.optimizer = mirrored.optimizer;
         let expected = run(&played).await;
         assert_eq!(digests(&trial), digests(&expected), "{workers}");

@@ -2,7 +2,7 @@
 //! `mechanics` nor `systems`, `mechanics` knows no system, and no system knows
 //! another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,83 +31,59 @@ fn module_of(file: &str) -> Module {
     path.split('/').map(str::to_owned).collect()
 }
 
-/// The statements of `text` that begin with `use`, without their line breaks.
-fn uses(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut lines = text.lines().map(str::trim);
-    while let Some(line) = lines.next() {
-        let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
-        let line = line.strip_prefix("pub ").unwrap_or(line);
-        let Some(rest) = line.strip_prefix("use ") else {
-            continue;
-        };
-        let mut statement = rest.to_owned();
-        while !statement.contains(';') {
-            let Some(next) = lines.next() else { break };
-            statement += next;
-        }
-        found.push(statement.trim_end_matches(';').to_owned());
-    }
-    found
-}
-
-/// The paths from the crate's root that stand in the code itself, as in
-/// `crate::find(name)`.
-fn inline(text: &str) -> Vec<Module> {
-    let lines = text.lines().map(str::trim);
-    let code = lines.filter(|line| !line.starts_with("//") && !line.contains("use crate::"));
-    let mentions = code.flat_map(|line| line.split("crate::").skip(1));
-    let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    mentions
-        .filter_map(|rest| {
-            let end = rest.find(|letter| !is_path(letter)).unwrap_or(rest.len());
-            let path = rest[..end].trim_end_matches(':');
-            (!path.is_empty()).then(|| {
-                let parts = path.split("::").map(str::to_owned);
-                ["crate".to_owned()].into_iter().chain(parts).collect()
-            })
+/// The paths that the code of `text` names from here, from above or from the crate's root, and those of
+/// its `use` statements.
+fn paths_in(text: &str) -> BTreeSet<Module> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code: String = text
+        .lines()
+        .filter(is_code)
+        .map(|line| line.to_owned() + "\n")
+        .collect();
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let starts = ["use ", "crate::", "super::", "self::"];
+    let starts = starts
+        .into_iter()
+        .flat_map(|start| code.match_indices(start));
+    let starts = starts.filter(|(at, _)| !code[..*at].ends_with(is_word));
+    starts
+        .flat_map(|(at, _)| {
+            let tree = code[at..].trim_start_matches("use ");
+            let mut depth = 0;
+            let end = tree.find(|letter| {
+                depth += i32::from(letter == '{') - i32::from(letter == '}');
+                depth < 0 || depth == 0 && letter != '}' && !is_word(letter)
+            });
+            paths(&tree[..end.unwrap()])
         })
         .collect()
 }
 
 /// The paths that a tree such as `a::{b, c::{d, e}}` stands for.
 fn paths(tree: &str) -> Vec<Module> {
-    let Some((stem, rest)) = tree.split_once('{') else {
-        let path = tree.split(" as ").next().unwrap_or(tree);
-        return vec![
-            path.split("::")
-                .map(|part| part.trim().to_owned())
-                .collect(),
-        ];
+    let words = |path: &str| {
+        let words = path
+            .split("::")
+            .map(str::trim)
+            .filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect::<Module>()
     };
-    let stem: Module = stem
-        .split("::")
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
-        .collect();
-    let rest = rest.strip_suffix('}').unwrap();
-    let (mut depth, mut branches) = (0, vec![String::new()]);
-    for letter in rest.chars() {
+    let Some((stem, rest)) = tree.split_once('{') else {
+        return vec![words(tree.split(" as ").next().unwrap())];
+    };
+    let mut depth = 0;
+    let branches = rest.strip_suffix('}').unwrap().split(|letter| {
         depth += i32::from(letter == '{') - i32::from(letter == '}');
-        if letter == ',' && depth == 0 {
-            branches.push(String::new());
-        } else {
-            branches.last_mut().unwrap().push(letter);
-        }
-    }
-    let branches = branches.iter().map(|branch| branch.trim());
-    branches
-        .filter(|branch| !branch.is_empty())
-        .flat_map(paths)
-        .map(|path| [stem.clone(), path].concat())
-        .collect()
+        letter == ',' && depth == 0
+    });
+    let branches = branches.map(str::trim).filter(|branch| !branch.is_empty());
+    let paths = branches.flat_map(paths);
+    paths.map(|path| [words(stem), path].concat()).collect()
 }
 
 /// Names that `lib.rs` re-exports, and the module of each.
 fn exports(library: &str) -> BTreeMap<String, Module> {
-    let trees = uses(library);
-    let paths = trees.iter().flat_map(|tree| paths(tree));
+    let paths = paths_in(library).into_iter();
     paths
         .map(|mut path| {
             let name = path.pop().unwrap();
@@ -173,10 +149,8 @@ fn refused(
     exports: &BTreeMap<String, Module>,
     files: &BTreeMap<Module, String>,
 ) -> Vec<String> {
-    let trees = uses(text);
-    let imported = trees.iter().flat_map(|tree| paths(tree));
-    imported
-        .chain(inline(text))
+    let paths = paths_in(text).into_iter();
+    paths
         .filter_map(|path| {
             let target = resolved(module, &path, exports)?;
             let why = refusal(module, &target)?;

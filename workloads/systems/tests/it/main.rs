@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod aggregation;
+mod coverage;
+mod every_system;
 mod kubeml;
 mod lambdaml;
 mod layers;

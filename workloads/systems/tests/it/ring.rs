@@ -1,7 +1,6 @@
 //! The ring: its bytes, its bits and its distance from a mean in rank order.
 
 use epochcost_kernels::chunk::chunk_range;
-use epochcost_systems::testing;
 use epochcost_systems::{Evaluate, Fidelity, Job, Replicas, Sizes, Vector, find};
 use serde_json::json;
 
@@ -94,19 +93,9 @@ async fn replicas_stay_alike_and_sizes_alone_move_as_much() {
     for workers in [1, 2, 3, 8] {
         let job = job_of("ring", Fidelity::Tuned, workers, json!({}));
         assert_eq!(replicas(&job), Replicas::Identical);
-        let form = closed_form(&job);
-        for compute in [testing::compute, testing::phantom] {
-            let trial = testing::run_with(&job, compute).await.unwrap();
-            assert_eq!(trial.exchange(), form);
-        }
+        assert_moves(&job, closed_form(&job)).await;
         let steps = digests(&run(&job).await);
         assert!(steps.chunks(workers).all(are_same));
         assert_eq!(steps, digests(&run(&job).await));
     }
-}
-
-#[test]
-fn settings_that_do_not_fit_are_named() {
-    let error = refused("ring", json!({"poll_ms": "often"}));
-    assert_eq!(error.field(), "poll_ms");
 }

@@ -4,7 +4,7 @@ use epochcost_channels::Traffic;
 use epochcost_kernels::codec;
 use epochcost_systems::spirt::{self, Texts};
 use epochcost_systems::testing::{self, Trial};
-use epochcost_systems::{Fidelity, Job, Replicas, SettingsError, SystemError, Vector, find};
+use epochcost_systems::{Fidelity, Job, SettingsError, SystemError, Vector, find};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -15,11 +15,8 @@ fn settings_of(job: &Job) -> spirt::Settings {
     serde_json::from_value(job.settings.clone()).unwrap()
 }
 
-/// Peers poll the barrier more often than by default: the tests run faster.
 fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let mut settings = overrides(settings);
-    settings.entry("poll_interval_ms").or_insert(json!(1));
-    job_of("spirt", fidelity, workers, settings.into())
+    job_of("spirt", fidelity, workers, settings)
 }
 
 /// Workers, mini-batches and epochs as a closed form has them.
@@ -84,70 +81,91 @@ async fn the_order_of_reading_changes_no_bit() {
 
 /// How peers are notified and how many requests they send at once changes no bit.
 #[tokio::test]
-async fn peers_take_the_step_of_one_process() {
-    for (fidelity, settings) in [
-        (Fidelity::Paper, json!({})),
-        (Fidelity::Tuned, json!({"averaging": "in_store"})),
-    ] {
-        for workers in WORKERS {
-            let job = job(fidelity, workers, settings.clone());
-            let expected = of_each(workers, reference(&job, 1).await);
-            let found = digests(&run(&job).await);
-            assert_eq!(found, expected, "{fidelity:?} {workers} peers");
+async fn peers_take_the_steps_of_one_process() {
+    for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+        for rounds in [1, 2, 3, 5] {
+            for workers in WORKERS {
+                let settings = json!({"averaging": "in_store", "rounds_per_epoch": rounds});
+                let mut job = job(fidelity, workers, settings);
+                job.optimizer = sgd(0.1, 0.9);
+                // More rounds than mini-batches are as many as these.
+                let steps = reference(&job, rounds.min(job.batches_per_worker)).await;
+                let trial = run(&job).await;
+                let what = format!("{fidelity:?}, {workers} peers, {rounds} rounds");
+                assert_eq!(digests(&trial), of_each(workers, steps), "{what}");
+                assert_eq!(trial.evaluations().len(), job.epochs, "{what}");
+            }
         }
     }
 }
 
-#[tokio::test]
-async fn metered_traffic_is_the_closed_form() {
-    for workers in WORKERS {
-        let job = job(Fidelity::Paper, workers, json!({}));
-        let trial = run(&job).await;
-        let (w, b, e) = counts(&job);
-        let p = testing::SIZES.gradient_bytes();
-        let by_hand = Traffic {
-            puts: w + e * w * (b + 1),
-            gets: e * w * (b + w + 1),
-            in_store: 2 * e * w,
-            messages: e * w,
-            bytes_up: w * p + e * w * ((b + 1) * p + spirt::TOKEN_BYTES),
-            bytes_down: e * w * (b + w + 1) * p,
-            ..Traffic::default()
-        };
-        assert_eq!(closed_form(&job), by_hand, "{workers} peers");
-        assert_eq!(trial.exchange(), by_hand, "{workers} peers");
+/// Traffic by hand. Under `tuned`, peers add up on arrival and are told when to go on.
+fn by_hand(job: &Job, rounds: usize) -> Traffic {
+    let ((w, b, e), r) = (counts(job), rounds as u64);
+    let p = testing::SIZES.gradient_bytes();
+    let (in_store, messages, deliveries) = if job.fidelity == Fidelity::Tuned {
+        let notices = e * w * (w - 1) * r;
+        (e * w * r, notices, notices)
+    } else {
+        (2 * e * w * r, e * w * r, 0)
+    };
+    Traffic {
+        puts: w + e * w * (b + r),
+        gets: e * w * (b + r * (w + 1)),
+        in_store,
+        messages,
+        deliveries,
+        bytes_up: w * p + e * w * (b + r) * p + messages * spirt::TOKEN_BYTES,
+        bytes_down: e * w * (b + r * (w + 1)) * p + deliveries * spirt::TOKEN_BYTES,
+        ..Traffic::default()
     }
 }
 
+/// Rounds multiply exchanges, and not gradients.
 #[tokio::test]
-async fn tuned_peers_add_up_on_arrival_and_are_told_when_to_go_on() {
+async fn metered_traffic_is_the_closed_form() {
     for workers in WORKERS {
-        let tuned = job(Fidelity::Tuned, workers, json!({}));
-        let (w, b, e) = counts(&tuned);
-        let p = testing::SIZES.gradient_bytes();
-        let notices = e * w * (w - 1);
-        let by_hand = Traffic {
-            puts: w + e * w * (b + 1),
-            gets: e * w * (b + w + 1),
-            in_store: e * w,
-            messages: notices,
-            deliveries: notices,
-            bytes_up: w * p + e * w * (b + 1) * p + notices * spirt::TOKEN_BYTES,
-            bytes_down: e * w * (b + w + 1) * p + notices * spirt::TOKEN_BYTES,
-            ..Traffic::default()
-        };
-        assert_eq!(closed_form(&tuned), by_hand, "{workers} peers");
-        let trial = run(&tuned).await;
-        assert_eq!(trial.exchange(), by_hand, "{workers} peers");
-        let all = digests(&trial);
-        assert!(all.chunks(workers).all(are_same), "{workers} peers");
-        // The same sums, added in another order.
+        for rounds in [1, 2, 3] {
+            let rounded = json!({"rounds_per_epoch": rounds, "settle_ms": 0});
+            // The published barrier may stay closed for ever; text has no exact form.
+            let published = json!({
+                "rounds_per_epoch": rounds, "settle_ms": 0, "sync_queue": "per_epoch",
+                "barrier": "at_least", "gradient_format": "binary", "seeded_replicas": true,
+            });
+            for (fidelity, momentum, settings) in [
+                (Fidelity::Paper, 0.0, rounded.clone()),
+                (Fidelity::Tuned, 0.9, rounded),
+                (Fidelity::Code, 0.9, published),
+            ] {
+                let mut job = job(fidelity, workers, settings);
+                job.optimizer = sgd(0.1, momentum);
+                let form = closed_form(&job);
+                if fidelity != Fidelity::Code {
+                    assert_eq!(form, by_hand(&job, rounds), "{fidelity:?} {rounds}");
+                }
+                let ((w, b, e), r) = (counts(&job), rounds as u64);
+                for trial in assert_moves(&job, form).await {
+                    assert_eq!(trial.driven.invocations, w + e * w * (b + 7 * r));
+                    assert_eq!(trial.driven.transitions, e * w * (b + 8 * r));
+                }
+            }
+        }
+    }
+}
+
+/// Under `tuned`, peers add the same sums in another order.
+#[tokio::test]
+async fn tuned_peers_train_as_those_of_the_paper_but_for_rounding() {
+    for workers in WORKERS {
+        let trial = run(&job(Fidelity::Tuned, workers, json!({}))).await;
+        assert!(
+            digests(&trial).chunks(workers).all(are_same),
+            "{workers} peers"
+        );
         let paper = run(&job(Fidelity::Paper, workers, json!({}))).await;
         for (tuned, paper) in losses(&trial).into_iter().zip(losses(&paper)) {
-            assert!(
-                (tuned - paper).abs() < 1e-5 * paper,
-                "{tuned} is not {paper}"
-            );
+            let off = (tuned - paper).abs();
+            assert!(off < 1e-5 * paper, "{tuned} is not {paper}");
         }
     }
 }
@@ -167,8 +185,7 @@ async fn every_setting_has_its_closed_form() {
         for momentum in [0.0, 0.9] {
             let mut job = job(Fidelity::Paper, 3, settings.clone());
             job.optimizer = sgd(0.1, momentum);
-            let trial = run(&job).await;
-            assert_eq!(trial.exchange(), closed_form(&job), "{settings} {momentum}");
+            assert_moves(&job, closed_form(&job)).await;
         }
     }
 }
@@ -199,17 +216,12 @@ async fn published_texts_have_their_closed_form() {
 
 /// Nominal texts are exact where tensors are phantoms.
 #[tokio::test]
-async fn phantoms_have_the_closed_form() {
+async fn published_phantoms_have_the_closed_form() {
     for workers in WORKERS {
-        for mut job in [
-            job(Fidelity::Paper, workers, json!({})),
-            job(Fidelity::Tuned, workers, json!({})),
-            published(workers),
-        ] {
-            job.optimizer = sgd(0.1, 0.9);
-            let trial = testing::run_with(&job, testing::phantom).await.unwrap();
-            assert_eq!(trial.exchange(), closed_form(&job), "{workers} peers");
-        }
+        let mut job = published(workers);
+        job.optimizer = sgd(0.1, 0.9);
+        let trial = testing::run_with(&job, testing::phantom).await.unwrap();
+        assert_eq!(trial.exchange(), closed_form(&job), "{workers} peers");
     }
 }
 
@@ -235,97 +247,6 @@ async fn who_averages_and_updates_changes_no_bit() {
             job.optimizer = sgd(0.1, 0.9);
             let digests = digests(&run(&job).await);
             assert_eq!(*expected.get_or_insert_with(|| digests.clone()), digests);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_seed_gives_the_same_losses() {
-    let job = job(Fidelity::Paper, 4, json!({}));
-    let first = losses(&run(&job).await);
-    let second = losses(&run(&job).await);
-    assert_eq!(
-        first.len(),
-        job.workers * job.epochs * job.batches_per_worker
-    );
-    assert_eq!(first, second);
-    let other = Job {
-        seed: job.seed + 1,
-        ..job
-    };
-    assert_ne!(first, losses(&run(&other).await));
-}
-
-#[tokio::test]
-async fn unseeded_replicas_differ() {
-    let job = job(Fidelity::Paper, 3, json!({"seeded_replicas": false}));
-    assert!(matches!(replicas(&job), Replicas::Differ { .. }));
-    let digests = digests(&run(&job).await);
-    assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
-}
-
-#[tokio::test]
-async fn an_epoch_is_seven_functions_and_one_a_mini_batch() {
-    let job = job(Fidelity::Paper, 3, json!({}));
-    let (w, b, e) = counts(&job);
-    let trial = run(&job).await;
-    assert_eq!(trial.driven.invocations, w + e * w * (b + 7));
-    assert_eq!(trial.driven.transitions, e * w * (b + 8));
-}
-
-#[tokio::test]
-async fn rounds_of_an_epoch_are_steps_of_one_process() {
-    for (workers, rounds) in [(1, 2), (2, 2), (3, 3), (4, 5)] {
-        let settings = json!({"rounds_per_epoch": rounds});
-        let mut job = job(Fidelity::Paper, workers, settings);
-        job.optimizer = sgd(0.1, 0.9);
-        // More rounds than mini-batches are as many as these.
-        let rounds = rounds.min(job.batches_per_worker);
-        let trial = run(&job).await;
-        let expected = of_each(workers, reference(&job, rounds).await);
-        let found = digests(&trial);
-        assert_eq!(found, expected, "{workers} peers, {rounds} rounds");
-        assert_eq!(trial.evaluations().len(), job.epochs);
-    }
-}
-
-#[tokio::test]
-async fn rounds_multiply_exchanges_and_not_gradients() {
-    for (fidelity, momentum) in [
-        (Fidelity::Paper, 0.0),
-        (Fidelity::Tuned, 0.9),
-        (Fidelity::Code, 0.9),
-    ] {
-        for rounds in [1, 2, 3] {
-            let mut settings = json!({"rounds_per_epoch": rounds, "settle_ms": 0});
-            if fidelity == Fidelity::Code {
-                // The published barrier may stay closed for ever; text has no exact form.
-                settings = json!({
-                    "rounds_per_epoch": rounds, "settle_ms": 0, "sync_queue": "per_epoch",
-                    "barrier": "at_least", "gradient_format": "binary", "seeded_replicas": true,
-                });
-            }
-            let mut job = job(fidelity, 3, settings);
-            job.optimizer = sgd(0.1, momentum);
-            let trial = run(&job).await;
-            assert_eq!(trial.exchange(), closed_form(&job), "{fidelity:?} {rounds}");
-            let (w, b, e) = counts(&job);
-            let r = rounds as u64;
-            assert_eq!(trial.driven.invocations, w + e * w * (b + 7 * r));
-            assert_eq!(trial.driven.transitions, e * w * (b + 8 * r));
-            if fidelity == Fidelity::Paper {
-                let p = testing::SIZES.gradient_bytes();
-                let by_hand = Traffic {
-                    puts: w + e * w * (b + r),
-                    gets: e * w * (b + r * (w + 1)),
-                    in_store: 2 * e * w * r,
-                    messages: e * w * r,
-                    bytes_up: w * p + e * w * ((b + r) * p + r * spirt::TOKEN_BYTES),
-                    bytes_down: e * w * (b + r * (w + 1)) * p,
-                    ..Traffic::default()
-                };
-                assert_eq!(closed_form(&job), by_hand, "{rounds} rounds");
-            }
         }
     }
 }
@@ -361,26 +282,6 @@ async fn averages_of_past_epochs_are_dropped_or_kept() {
             }
             assert_eq!(store.get("gradients_0_0").await.unwrap(), None);
         }
-    }
-}
-
-#[test]
-fn settings_that_do_not_exist_or_fit_are_named() {
-    assert!(matches!(
-        refused("spirt", json!({"averging": "fetch"})),
-        SettingsError::Unknown { field, known, .. }
-            if field == "averging" && known.contains(&"averaging".to_owned())
-    ));
-    for (field, value) in [
-        ("averaging", json!("in store")),
-        ("barrier_by", json!("shouting")),
-        ("poll_interval_ms", json!(-1)),
-        ("seeded_replicas", json!("yes")),
-        ("rounds_per_epoch", json!(0)),
-    ] {
-        let error = refused("spirt", json!({field: value}));
-        assert!(matches!(error, SettingsError::Value { .. }));
-        assert_eq!(error.field(), field);
     }
 }
 

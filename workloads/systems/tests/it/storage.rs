@@ -1,11 +1,11 @@
 //! What steps record of stored objects is what is in the store.
 
 use epochcost_channels::Traffic;
-use epochcost_systems::testing::Trial;
+use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{Fidelity, Totals};
 use serde_json::json;
 
-use crate::support::{job_of, run};
+use crate::support::{overrides, run};
 
 /// Every bucket that a system writes to.
 const BUCKETS: [&str; 12] = [
@@ -61,7 +61,7 @@ async fn bytes_that_stay_are_those_of_the_objects_that_are_left() {
     let mut removed = 0;
     for (system, settings) in systems {
         for fidelity in [Fidelity::Paper, Fidelity::Code, Fidelity::Tuned] {
-            let job = job_of(system, fidelity, 3, settings.clone());
+            let job = testing::job(system, fidelity, 3, &overrides(settings.clone())).unwrap();
             let trial = run(&job).await;
             let totals = Totals::of(trial.steps().into_iter());
             let what = format!("{system} {fidelity:?} {settings}");

@@ -1,14 +1,17 @@
 //! What the tests share: jobs, closed forms, what a trial leaves, and one process that takes the
 //! same steps.
 
+use std::fmt::Display;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
-use epochcost_systems::testing::{self, SIZES, Trial};
+use epochcost_systems::testing::{self, Around, Failures, Gradient, SIZES, Trial};
 use epochcost_systems::{
-    Batch, Compute, Evaluation, Fidelity, GradientOutput, Job, Record, Replicas, Result,
-    SettingsError, StepRecord, Vector, find,
+    Batch, Compute, ComputeHook, DriveError, Fidelity, HookedCompute, Job, Record, Replicas,
+    Result, SettingsError, StepRecord, Vector, find,
 };
 use serde_json::{Map, Value};
 
@@ -17,7 +20,7 @@ pub(crate) fn overrides(value: Value) -> Map<String, Value> {
 }
 
 pub(crate) fn job_of(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    testing::job(system, fidelity, workers, &overrides(settings)).unwrap()
+    testing::quick_job(system, fidelity, workers, &overrides(settings)).unwrap()
 }
 
 pub(crate) fn sgd(learning_rate: f64, momentum: f64) -> OptimizerSpec {
@@ -28,8 +31,41 @@ pub(crate) fn sgd(learning_rate: f64, momentum: f64) -> OptimizerSpec {
     })
 }
 
+/// Runs a job, which moves what the closed form says of what its steps report: where that has exact
+/// bytes, and nobody sends others.
 pub(crate) async fn run(job: &Job) -> Trial {
-    testing::run(job).await.unwrap()
+    let trial = testing::run(job).await.unwrap();
+    if job.attack.is_none() && find(&job.system).unwrap().bind(job).unwrap().states_bytes() {
+        let what = format!("{} of {}: {}", job.system, job.workers, job.settings);
+        assert_eq!(trial.exchange(), form_of(job, &trial), "{what}");
+    }
+    trial
+}
+
+/// Fails unless a job states that it moves `expected`, and does, with values and with sizes alone.
+pub(crate) async fn assert_moves(job: &Job, expected: Traffic) -> [Trial; 2] {
+    let Job {
+        system, fidelity, ..
+    } = job;
+    let what = format!("{system} {fidelity:?} of {}: {}", job.workers, job.settings);
+    assert_eq!(closed_form(job), expected, "{what}");
+    let real = testing::run(job).await.unwrap();
+    let phantom = testing::run_with(job, testing::phantom).await.unwrap();
+    assert_eq!(real.exchange(), expected, "{what}");
+    assert_eq!(phantom.exchange(), expected, "{what}, phantom");
+    [real, phantom]
+}
+
+/// Runs a job whose invocations fail.
+pub(crate) async fn run_failing(
+    job: &Job,
+    failures: impl Failures + 'static,
+) -> Result<Trial, DriveError> {
+    let around = Around {
+        failures: Arc::new(failures),
+        ..Around::new(job)
+    };
+    around.run(job, testing::compute).await
 }
 
 pub(crate) fn closed_form(job: &Job) -> Traffic {
@@ -47,6 +83,15 @@ pub(crate) fn replicas(job: &Job) -> Replicas {
     find(&job.system).unwrap().bind(job).unwrap().replicas()
 }
 
+/// Fails unless the text holds every word.
+#[track_caller]
+pub(crate) fn holds(text: impl Display, words: &[&str]) {
+    let text = text.to_string();
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
+    }
+}
+
 /// Why a job is refused whose settings fit.
 pub(crate) fn refusal(job: &Job) -> String {
     let bound = find(&job.system).unwrap().bind(job);
@@ -58,6 +103,23 @@ pub(crate) fn refused(system: &str, settings: Value) -> SettingsError {
     let system = find(system).unwrap();
     let refused = system.settings(Fidelity::Paper, &overrides(settings));
     refused.unwrap_err()
+}
+
+/// What runs before each gradient.
+pub(crate) struct Before<F>(pub(crate) F);
+
+#[async_trait]
+impl<F: FnMut(&Batch) -> Result<()> + Send + Sync> ComputeHook for Before<F> {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
+        (self.0)(batch)
+    }
+}
+
+/// The model of tests, before each of whose gradients `hook` runs.
+pub(crate) fn hooked(
+    hook: impl FnMut(&Batch) -> Result<()> + Send + Sync + 'static,
+) -> Box<dyn Compute> {
+    HookedCompute::boxed(Before(hook), testing::compute())
 }
 
 /// Traffic of the state over all steps.
@@ -75,6 +137,11 @@ pub(crate) fn warnings(trial: &Trial) -> Vec<String> {
         _ => None,
     };
     trial.records.iter().filter_map(text).collect()
+}
+
+pub(crate) fn has_diverged(trial: &Trial) -> bool {
+    let is = |record: &Record| matches!(record, Record::Diverged { .. });
+    trial.records.iter().any(is)
 }
 
 /// Steps by epoch, mini-batch and rank.
@@ -161,70 +228,14 @@ pub(crate) async fn gradients(
     gradients
 }
 
-/// Returns the gradient of a worker's mini-batch for so many parameters.
-pub(crate) type Gradient = fn(rank: usize, index: usize, parameters: usize) -> Vec<f32>;
-
-/// Parameters that start at zero, and gradients that are known.
-struct Given {
-    parameters: usize,
-    gradient: Gradient,
-}
-
 /// Runs a job of so many parameters that start at zero, with known gradients.
 pub(crate) async fn run_given(job: &Job, parameters: usize, gradient: Gradient) -> Trial {
-    let compute = move || -> Box<dyn Compute> {
-        Box::new(Given {
-            parameters,
-            gradient,
-        })
-    };
+    let compute = move || testing::given(parameters, gradient);
     testing::run_with(job, compute).await.unwrap()
 }
 
 /// Values in -0.5..0.5 that depend on worker and step.
 pub(crate) fn drawn(rank: usize, index: usize, parameters: usize) -> Vec<f32> {
     let seed = hash::mix(rank as u64 + 1, index as u64);
-    let element = |i: usize| hash::unit_f32(hash::mix(seed, i as u64)) - 0.5;
-    (0..parameters).map(element).collect()
-}
-
-#[async_trait]
-impl Compute for Given {
-    fn parameters(&self) -> usize {
-        self.parameters
-    }
-
-    fn statistics(&self) -> usize {
-        0
-    }
-
-    async fn initial_parameters(&mut self, _seed: u64) -> Result<Vector> {
-        Ok(Vector::Real(vec![0.0; self.parameters]))
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        Vector::Real(vec![])
-    }
-
-    async fn gradient(
-        &mut self,
-        _parameters: &Vector,
-        _statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
-        let gradient = (self.gradient)(batch.rank, batch.index, self.parameters);
-        Ok(GradientOutput {
-            loss: None,
-            gradient: Vector::Real(gradient),
-        })
-    }
-
-    async fn evaluate(
-        &mut self,
-        _parameters: &Vector,
-        _statistics: &Vector,
-        _test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        Ok(None)
-    }
+    (0..parameters).map(|i| testing::draw(seed, i)).collect()
 }

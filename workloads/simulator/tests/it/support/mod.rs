@@ -7,10 +7,11 @@ use epochcost_simulator::profile::{
     ObjectStoreModel, Profile, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
 };
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_systems::testing;
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Sizes, StepRecord, find,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub const SYSTEMS: [&str; 7] = [
     "spirt",
@@ -136,26 +137,18 @@ pub fn job_of(
     batches: usize,
     settings: Value,
 ) -> Job {
-    epochcost_testing::watch();
     let found = find(system).unwrap();
+    let job = testing::job(system, fidelity, workers, &overrides(settings)).unwrap();
     Job {
-        trial: "trial".into(),
-        system: system.into(),
-        fidelity,
-        settings: found.settings(fidelity, &overrides(settings)).unwrap(),
         model: "model".into(),
         data: DataPlan {
-            dataset: "none".into(),
             record_bytes: 3073,
             train_samples: workers * batches * 4,
-            validation_samples: 0,
             test_samples: 10,
-            augment: false,
+            ..job.data
         },
-        workers,
         batch_size: 4,
         batches_per_worker: batches,
-        last_batch: None,
         epochs: 1,
         seed: 1,
         optimizer: found.optimizer(Fidelity::Paper),
@@ -165,29 +158,18 @@ pub fn job_of(
         } else {
             Device::Cuda
         },
-        attack: None,
+        ..job
     }
 }
 
 /// A step takes `step_s`, however many samples.
 pub fn cost(step_s: f64) -> ModelCost {
-    ModelCost {
-        model: "model".into(),
-        device: Device::Cuda,
-        fixed_s: step_s,
-        sample_s: 0.0,
-        parallel: 0.0,
-        evaluate_sample_s: 0.0,
-        build_s: 0.0,
-        fixed_mb: 100.0,
-        sample_mb: 1.0,
-        vector_bytes_per_s: None,
-        fit: None,
-        fitted_to: None,
-        carried: None,
-        source: "a test".into(),
-        date: "2026-11-21".into(),
-    }
+    let cost = json!({
+        "model": "model", "device": "cuda", "fixed_s": step_s, "sample_s": 0.0, "parallel": 0.0,
+        "evaluate_sample_s": 0.0, "build_s": 0.0, "fixed_mb": 100.0, "sample_mb": 1.0,
+        "source": "a test", "date": "2026-11-21",
+    });
+    serde_json::from_value(cost).unwrap()
 }
 
 pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f64) -> Simulation {
@@ -205,12 +187,17 @@ pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f
     }
 }
 
-pub fn run(simulation: &Simulation) -> Simulated {
+/// What comes of a simulation, with its steps.
+pub fn kept(simulation: &Simulation) -> Simulated {
     let options = Options {
         keeps_steps: true,
         ..Options::default()
     };
-    let simulated = simulate(simulation, options).unwrap();
+    simulate(simulation, options).unwrap()
+}
+
+pub fn run(simulation: &Simulation) -> Simulated {
+    let simulated = kept(simulation);
     assert_eq!(simulated.failure, None, "{}", simulation.job.system);
     simulated
 }
@@ -229,6 +216,30 @@ pub fn closed_form(simulation: &Simulation) -> Traffic {
 /// What was moved.
 pub fn exchanged(simulated: &Simulated) -> Traffic {
     simulated.totals.traffic.exchange.total().untimed()
+}
+
+/// Trains the model of tests in virtual time.
+pub fn trained(simulation: &Simulation) -> Simulated {
+    let data = &simulation.job.data;
+    let records = |samples| testing::records(&simulation.job, 0, samples);
+    let train = records(data.train_samples + data.validation_samples);
+    let options = Options {
+        data: Some((train, records(data.test_samples))),
+        compute: Some(Box::new(|| Ok(testing::compute()))),
+        keeps_steps: true,
+        ..Options::default()
+    };
+    simulate(simulation, options).unwrap()
+}
+
+/// Counts that polls do not change, of all purposes.
+pub fn counts(simulated: &Simulated) -> [Traffic; 3] {
+    let traffic = simulated.totals.traffic;
+    [traffic.exchange, traffic.dataset, traffic.state].map(|purpose| Traffic {
+        polls: 0,
+        missed_gets: 0,
+        ..purpose.total()
+    })
 }
 
 pub fn steps(simulated: &Simulated) -> impl Iterator<Item = &StepRecord> {

@@ -176,49 +176,39 @@ mod tests {
 
     #[test]
     fn messages_are_of_the_stated_sizes_and_read_back() {
-        let (function, loss) = (3, 0.5);
+        let (function, functions, loss, learning_rate) = (3, 4, 0.5, 0.01);
+        let (epoch, interval, attempt) = (2, 1, 3);
+        let at = Position {
+            epoch,
+            interval,
+            attempt,
+        };
         let evaluation = Evaluation {
             loss,
             correct: 7,
             samples: 9,
         };
-        let at = Position {
-            epoch: 2,
-            interval: 1,
-            attempt: 3,
-        };
-        let go_on = Message::GoOn {
-            epoch: 2,
-            interval: 1,
+        let validated = |held_out| Message::Validated {
+            function,
+            at,
+            evaluation,
+            held_out,
         };
         let query = Message::Query {
-            functions: 4,
+            functions,
             at,
-            learning_rate: 0.01,
+            learning_rate,
         };
         for (message, bytes) in [
             (query, QUERY_BYTES),
             (Message::Initialised { layers: 10 }, INITIALISED_BYTES),
             (Message::Next { function, at, loss }, REPORT_BYTES),
             (Message::Trained { function, at, loss }, REPORT_BYTES),
-            (go_on, GO_ON_BYTES),
+            (Message::GoOn { epoch, interval }, GO_ON_BYTES),
             (Message::Failed { function, at }, 17),
+            (validated(None), VALIDATION_BYTES),
             (
-                Message::Validated {
-                    function,
-                    at,
-                    evaluation,
-                    held_out: None,
-                },
-                VALIDATION_BYTES,
-            ),
-            (
-                Message::Validated {
-                    function,
-                    at,
-                    evaluation,
-                    held_out: Some(evaluation),
-                },
+                validated(Some(evaluation)),
                 VALIDATION_BYTES + HELD_OUT_BYTES,
             ),
         ] {

@@ -52,48 +52,33 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_rules_by_hand() {
-        let mut scheduler = Scheduler::new(2, 0);
-        assert_eq!(scheduler.parallelism(), 2);
-        let mut after = |epoch_s| {
-            scheduler.ended(epoch_s);
-            (scheduler.parallelism(), scheduler.reference_s)
-        };
-        assert_eq!(after(100.0), (3, Some(100.0)));
-        assert_eq!(after(105.0), (4, Some(105.0)));
-        assert_eq!(
-            after(115.0),
-            (4, Some(105.0)),
-            "between 1.05 and 1.2: as it was"
-        );
-        assert_eq!(after(126.0), (3, Some(126.0)));
-        assert_eq!(after(80.0), (4, Some(80.0)));
-        for slower in 1..=4 {
-            after(80.0 * 1.3_f64.powi(slower));
-        }
-        assert_eq!(scheduler.parallelism(), 0, "as published, nothing holds it");
+    /// Seconds of an epoch by those of the reference: the bounds of the rules, and any others.
+    fn factor() -> impl Strategy<Value = f64> {
+        prop_oneof![prop::sample::select(vec![1.05, 1.2]), 0.5..1.5]
     }
 
     proptest! {
         #[test]
         fn one_function_at_a_time_and_never_below_the_floor(
-            default in 1usize..9, floor in 0usize..2, times in prop::collection::vec(0.1f64..100.0, 1..60),
+            default in 1usize..9, floor in 0usize..2, factors in prop::collection::vec(factor(), 1..60),
         ) {
             let mut scheduler = Scheduler::new(default, floor);
-            for (index, epoch_s) in times.into_iter().enumerate() {
+            prop_assert_eq!(scheduler.parallelism(), default);
+            for factor in factors {
                 let before = scheduler;
+                let epoch_s = factor * before.reference_s.unwrap_or(100.0);
                 scheduler.ended(epoch_s);
                 let step = scheduler.parallelism() as i64 - before.parallelism() as i64;
                 prop_assert!(scheduler.parallelism() >= floor);
-                match before.reference_s {
-                    None => prop_assert_eq!((index, step), (0, 1)),
-                    Some(reference) if epoch_s <= 1.05 * reference => prop_assert_eq!(step, 1),
-                    Some(reference) if epoch_s >= 1.2 * reference => {
-                        prop_assert_eq!(step, if before.parallelism() > floor { -1 } else { 0 });
-                    }
-                    Some(_) => prop_assert_eq!(scheduler, before),
+                let is_first = before.reference_s.is_none();
+                if !is_first && (1.05 < factor && factor < 1.2) {
+                    prop_assert_eq!(scheduler, before, "as it was");
+                    continue;
                 }
+                let goes_down = !is_first && factor >= 1.2;
+                let may_go = before.parallelism() > floor;
+                prop_assert_eq!(step, if goes_down { -i64::from(may_go) } else { 1 });
+                prop_assert_eq!(scheduler.reference_s, Some(epoch_s));
             }
         }
     }

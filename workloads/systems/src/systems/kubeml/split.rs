@@ -136,21 +136,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn documents_and_intervals_by_hand() {
-        // 1,000 samples: 16 documents, the last of 40; six, five and five.
-        let split = split(1_000, 3, Some(2), 64);
-        assert_eq!(split.documents(), 16);
-        assert_eq!(split.samples_of(0), 0..384);
-        assert_eq!(split.samples_of(2), 704..1_000);
-        assert_eq!(
-            [0, 1, 2].map(|function| split.intervals_of(function)),
-            [3, 3, 3]
-        );
-        assert_eq!(split.interval(2, 2), 960..1_000);
-        assert_eq!(split.batches(&(704..832)), [704..768, 768..832]);
-    }
-
     proptest! {
         /// PROTOCOL's rules: D = ⌈samples / 64⌉ documents, contiguous, the first D mod N
         /// functions get one more; ⌈b·K / 64⌉ documents per interval; ⌈D_f / s⌉ intervals.
@@ -163,7 +148,9 @@ mod tests {
             let documents = samples.div_ceil(64);
             let mut next = 0;
             let (mut merges, mut shared) = (0, usize::MAX);
+            prop_assert_eq!(split.documents(), documents);
             for function in 0..functions {
+                let first = next;
                 let own = documents / functions + usize::from(function < documents % functions);
                 let expected = match k {
                     None => usize::from(own > 0),
@@ -180,7 +167,7 @@ mod tests {
                     }
                     prop_assert_eq!(next, range.end);
                 }
-                prop_assert_eq!(split.samples_of(function).end, next);
+                prop_assert_eq!(split.samples_of(function), first..next);
             }
             prop_assert_eq!(next, samples);
             prop_assert_eq!((split.merges(), split.shared()), (merges, shared));

@@ -257,15 +257,40 @@ mod tests {
         assert_eq!(sum([&second.unwrap()], 8).unwrap()[..2], [0.8, 0.8]);
     }
 
+    /// Sparse where that is shorter; the original's sparse vectors have 16 bytes per entry, however many
+    /// there are. A recorded density gives the size of the real update.
     #[test]
-    fn an_update_is_sparse_only_where_that_is_shorter() {
-        for (entries, bytes) in [(1, 16), (2, 24), (3, 32), (4, 32), (8, 32)] {
-            let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
-            let (update, density) = sent(0.0, SHORTER, real(&[1.0; 8]), real(&change));
-            let payload = update.unwrap().encode(SHORTER);
-            assert_eq!((payload.len(), density), (bytes, entries as f64 / 8.0));
-            let decoded = Update::decode(&payload, 8, SHORTER).unwrap();
-            assert_eq!(sum([&decoded], 8).unwrap(), change);
+    fn updates_of_few_and_of_many_entries_have_their_sizes_and_survive() {
+        let phantom = Vector::Phantom { len: 8 };
+        for (entries, shorter, original) in [
+            (0, None, None),
+            (1, Some(16), Some(16)),
+            (2, Some(24), Some(32)),
+            (3, Some(32), Some(48)),
+            (4, Some(32), Some(64)),
+            (7, Some(32), Some(112)),
+            (8, Some(32), Some(128)),
+        ] {
+            for (form, bytes) in [(SHORTER, shorter), (Encoding::Original, original)] {
+                let what = format!("{entries}, {form:?}");
+                let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
+                let (update, density) = sent(0.0, form, real(&[1.0; 8]), real(&change));
+                assert_eq!(density, f64::from(entries) / 8.0, "{what}");
+                let payload = update.map(|update| update.encode(form));
+                assert_eq!(payload.as_ref().map(Payload::len), bytes, "{what}");
+                if let Some(payload) = payload {
+                    let decoded = Update::decode(&payload, 8, form).unwrap();
+                    assert_eq!(sum([&decoded], 8).unwrap(), change, "{what}");
+                }
+                let mut significance = significance(Filter::PerParameter, 0.0, form);
+                let again = significance.filter(&phantom, phantom.clone(), 0, Some(density));
+                let (update, again) = again.unwrap();
+                let payload = update.map(|update| update.encode(form));
+                let found = (payload.as_ref().map(Payload::len), again);
+                assert_eq!(found, (bytes, density), "{what}");
+                let is_read = |payload: Payload| Update::decode(&payload, 8, form).is_ok();
+                assert!(payload.is_none_or(is_read), "{what}");
+            }
         }
     }
 
@@ -287,18 +312,9 @@ mod tests {
         );
     }
 
-    /// The original's sparse vectors have 16 bytes per entry, however many there are.
     #[test]
-    fn the_encoding_of_the_original_has_16_bytes_per_entry() {
+    fn the_encoding_of_the_original_is_of_what_is_filtered_per_parameter() {
         let original = Encoding::Original;
-        for entries in [1usize, 4, 8] {
-            let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
-            let (update, _) = sent(0.0, original, real(&[1.0; 8]), real(&change));
-            let payload = update.unwrap().encode(original);
-            assert_eq!(payload.len(), 16 * entries as u64);
-            let decoded = Update::decode(&payload, 8, original).unwrap();
-            assert_eq!(sum([&decoded], 8).unwrap(), change);
-        }
         // A phantom is whole: all of its entries.
         let phantom = Vector::Phantom { len: 5 };
         let (update, density) = sent(0.7, original, phantom.clone(), phantom);
@@ -309,31 +325,5 @@ mod tests {
             .filter(&real(&[1.0; 8]), real(&[1.0; 8]), 0, None)
             .unwrap();
         assert_eq!(update.unwrap().encode(Encoding::Dense).len(), 32);
-    }
-
-    #[test]
-    fn a_recorded_density_gives_the_size_of_the_real_update() {
-        let phantom = Vector::Phantom { len: 8 };
-        let forms = [SHORTER, Encoding::Original];
-        let every = [0usize, 1, 3, 4, 7, 8];
-        for (form, entries) in forms.into_iter().flat_map(|form| every.map(|e| (form, e))) {
-            let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
-            let bytes = |change: Vector, w: Vector, recorded| {
-                let mut significance = significance(Filter::PerParameter, 0.0, form);
-                let (update, density) = significance.filter(&w, change, 0, recorded).unwrap();
-                let payload = update.map(|update| update.encode(form));
-                if let Some(payload) = &payload {
-                    assert!(Update::decode(payload, 8, form).is_ok());
-                }
-                (payload.map(|payload| payload.len()), density)
-            };
-            let (sent, density) = bytes(real(&change), real(&[1.0; 8]), None);
-            let again = bytes(phantom.clone(), phantom.clone(), Some(density));
-            assert_eq!(again, (sent, density), "{entries}, {form:?}");
-            if form == Encoding::Original {
-                let bytes = (entries > 0).then_some(16 * entries as u64);
-                assert_eq!(again.0, bytes);
-            }
-        }
     }
 }

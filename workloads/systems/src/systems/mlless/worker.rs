@@ -575,20 +575,3 @@ fn mean(updates: &[(usize, Update)], n: usize) -> Result<Vec<f32>> {
     reduce::divide(&mut mean, updates.len() as f32);
     Ok(mean)
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn every_epoch_visits_every_minibatch_once_in_another_order() {
-        let orders: Vec<_> = (0..3).map(|epoch| minibatch_order(7, 12, epoch)).collect();
-        assert_eq!(orders[0], (0..12).collect::<Vec<_>>());
-        assert!(orders[0] != orders[1] && orders[1] != orders[2]);
-        for mut order in orders {
-            order.sort_unstable();
-            assert_eq!(order, (0..12).collect::<Vec<_>>());
-        }
-    }
-}

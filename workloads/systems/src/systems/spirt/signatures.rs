@@ -257,11 +257,6 @@ mod tests {
         assert!(!verifies(&keys[..31], 0, &statement, signature.as_ref()));
     }
 
-    #[test]
-    fn no_two_keys_are_alike() {
-        assert_ne!(drawn().unwrap(), drawn().unwrap());
-    }
-
     /// Where only sizes exist, another size is another statement.
     #[test]
     fn sizes_are_signed_where_there_are_no_values() {

@@ -1,7 +1,7 @@
 //! Messages that come twice or late, and functions that are killed after each of theirs:
 //! none shifts an interval or enters the next epoch.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::memory::MemoryQueue;
 use epochcost_channels::{Channel, Payload, Queue, QueueCommand, Reply, Result as ChannelResult};
-use epochcost_systems::testing::{self, Failures, Trial};
+use epochcost_systems::testing::{self, Around, Failures, Trial};
 use epochcost_systems::{DriveError, Fidelity, Job, Task};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{job, model, sgd};
+use super::{decaying, job, model};
 
 /// What a report says of itself: kind, function, epoch, interval.
 type Report = (u8, u32, u32, u32);
@@ -50,7 +50,7 @@ struct Fated {
     published: AtomicUsize,
     reports: Mutex<Vec<Report>>,
     /// Copies on their way: how many messages come before each.
-    late: Mutex<VecDeque<(usize, String, Payload)>>,
+    late: Mutex<Vec<(usize, String, Payload)>>,
     /// The report after which a function is killed.
     kill: Mutex<Option<Report>>,
     killed: Notify,
@@ -71,21 +71,14 @@ impl Fated {
 
     /// Delivers the copies whose time has come.
     async fn deliver_late(&self, number: usize) -> ChannelResult<()> {
-        loop {
-            let due = {
-                let mut late = self.late.lock().unwrap();
-                let is_due = late.front().is_some_and(|(at, ..)| *at <= number);
-                is_due.then(|| late.pop_front()).flatten()
-            };
-            let Some((_, queue, message)) = due else {
-                return Ok(());
-            };
+        let is_due = |copy: &mut (usize, String, Payload)| copy.0 <= number;
+        let due: Vec<_> = self.late.lock().unwrap().extract_if(.., is_due).collect();
+        for (_, queue, message) in due {
             self.queue.publish(&queue, message).await?;
         }
+        Ok(())
     }
-}
 
-impl Fated {
     async fn publish(&self, queue: String, message: Payload) -> ChannelResult<()> {
         let number = self.published.fetch_add(1, Relaxed);
         self.queue.publish(&queue, message.clone()).await?;
@@ -93,7 +86,7 @@ impl Fated {
             && of == number
         {
             let copy = (number + after, queue.clone(), message.clone());
-            self.late.lock().unwrap().push_back(copy);
+            self.late.lock().unwrap().push(copy);
         }
         self.deliver_late(number).await?;
         let Some(report) = report(&message) else {
@@ -110,7 +103,7 @@ impl Fated {
         {
             if let Some(after) = again {
                 let copy = (number + after, queue, message);
-                self.late.lock().unwrap().push_back(copy);
+                self.late.lock().unwrap().push(copy);
             }
             *self.kill.lock().unwrap() = Some(report);
             self.killed.notify_waiters();
@@ -145,17 +138,10 @@ impl Failures for Killer {
         };
         loop {
             let notified = self.0.killed.notified();
-            let is_it = |(kind, rank, epoch, _): &Report| {
+            let is_it = |(kind, rank, epoch, _): &mut Report| {
                 function.contains(kind) && (*rank, *epoch) == (task.rank as u32, task.epoch as u32)
             };
-            if self
-                .0
-                .kill
-                .lock()
-                .unwrap()
-                .take_if(|report| is_it(report))
-                .is_some()
-            {
+            if self.0.kill.lock().unwrap().take_if(is_it).is_some() {
                 return;
             }
             notified.await;
@@ -165,11 +151,13 @@ impl Failures for Killer {
 
 async fn run(job: &Job, fate: Fate) -> (Result<Trial, DriveError>, Arc<Fated>) {
     let queue = Fated::new(fate);
-    let killer = Arc::new(Killer(queue.clone()));
-    let over = Queue::new(queue.clone());
-    let running = testing::run_over(job, testing::compute, killer, over);
-    let limit = Duration::from_secs(20);
-    let ended = tokio::time::timeout(limit, running).await;
+    let around = Around {
+        failures: Arc::new(Killer(queue.clone())),
+        queue: Queue::new(queue.clone()),
+        ..Around::new(job)
+    };
+    let running = around.run(job, testing::compute);
+    let ended = tokio::time::timeout(Duration::from_secs(20), running).await;
     (ended.expect("the job waits for ever"), queue)
 }
 
@@ -178,7 +166,7 @@ async fn run(job: &Job, fate: Fate) -> (Result<Trial, DriveError>, Arc<Fated>) {
 fn two(settings: serde_json::Value) -> Job {
     let mut job = job(Fidelity::Paper, 2, settings);
     job.epochs = 2;
-    job.optimizer = sgd(0.0);
+    job.optimizer = decaying(0.0);
     job
 }
 
@@ -203,11 +191,8 @@ async fn a_message_that_comes_twice_changes_nothing() {
                 for after in [0, 1, 3, 7] {
                     let (trial, _) = run(&job, Fate::Again { number, after }).await;
                     let trial = trial.unwrap();
-                    assert_eq!(
-                        model(&trial).await,
-                        expected,
-                        "{number} after {after}, {rule}"
-                    );
+                    let found = model(&trial).await;
+                    assert_eq!(found, expected, "{number} after {after}, {rule}");
                     assert_eq!(trial.evaluations().len(), 2);
                 }
             }
@@ -215,7 +200,9 @@ async fn a_message_that_comes_twice_changes_nothing() {
     }
 }
 
-/// A function is killed after each of its reports, before it hears an answer or returns.
+/// A function is killed after each of its reports, before it hears an answer or returns. Of the
+/// intervals that functions report, none is skipped, none is of another epoch, and only the interval of
+/// the call that was killed comes twice.
 #[tokio::test]
 async fn a_function_that_is_killed_after_any_report_is_called_again_and_nothing_shifts() {
     for merge_by in ["job", "store"] {
@@ -224,38 +211,20 @@ async fn a_function_that_is_killed_after_any_report_is_called_again_and_nothing_
             let (whole, queue) = run(&job, Fate::Once).await;
             let expected = model(&whole.unwrap()).await;
             let reports = queue.reports.lock().unwrap().clone();
-            let distinct: BTreeSet<&Report> = reports.iter().collect();
-            assert_eq!(
-                distinct.len(),
-                reports.len(),
-                "every report is of its own place"
-            );
+            let distinct: BTreeSet<Report> = reports.iter().copied().collect();
+            assert_eq!(distinct.len(), reports.len(), "{reports:?}");
             for (number, report) in reports.iter().enumerate() {
                 let (trial, queue) = run(&job, killed_after(number)).await;
                 assert!(queue.kill.lock().unwrap().is_none(), "nothing was killed");
                 assert_eq!(model(&trial.unwrap()).await, expected, "{report:?}");
+                let found = queue.reports.lock().unwrap().clone();
+                let places: BTreeSet<Report> = found.iter().copied().collect();
+                assert_eq!(places, distinct, "{report:?}");
+                let of = |place: &Report| found.iter().filter(|other| *other == place).count();
+                let twice = places.iter().filter(|place| of(place) > 1).count();
+                assert!(twice <= 1, "{found:?}");
             }
         }
-    }
-}
-
-/// The intervals that functions report, by epoch: none is skipped, none is of another
-/// epoch, and only the interval of the call that was killed comes twice.
-#[tokio::test]
-async fn a_repeated_call_reports_the_intervals_that_are_not_merged() {
-    let job = two(json!({"k": 1}));
-    let (_, queue) = run(&job, Fate::Once).await;
-    let expected: BTreeSet<Report> = queue.reports.lock().unwrap().iter().copied().collect();
-    for number in 0..expected.len() {
-        let (_, queue) = run(&job, killed_after(number)).await;
-        let mut found: BTreeMap<Report, usize> = BTreeMap::new();
-        for report in queue.reports.lock().unwrap().iter() {
-            *found.entry(*report).or_default() += 1;
-        }
-        let twice = found.values().filter(|times| **times > 1).count();
-        assert!(twice <= 1, "{found:?}");
-        let kinds: BTreeSet<Report> = found.into_keys().collect();
-        assert_eq!(kinds, expected);
     }
 }
 
@@ -274,10 +243,7 @@ async fn a_late_report_of_a_function_that_was_given_up_is_dropped() {
                 let again = Some(after);
                 let (trial, _) = run(&job, Fate::KilledAfter { report, again }).await;
                 let found = model(&trial.unwrap()).await;
-                assert_eq!(
-                    found, expected,
-                    "{rule}, report {report}, again after {after}"
-                );
+                assert_eq!(found, expected, "{rule}, {report} again after {after}");
             }
         }
     }

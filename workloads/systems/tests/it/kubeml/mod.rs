@@ -7,19 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use async_trait::async_trait;
 use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, SIZES, Trial};
-use epochcost_systems::{
-    Batch, Compute, ComputeHook, Fidelity, HookedCompute, Job, Result, SettingsError, SystemError,
-    Vector, kubeml,
-};
+use epochcost_systems::{Batch, Fidelity, Job, SystemError, Vector, kubeml};
 use serde_json::{Value, json};
 
-use crate::support::{
-    OneProcess, closed_form, form_of, gradient, job_of, overrides, refusal, refused, run, state,
-};
+use crate::support::*;
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
@@ -34,7 +28,7 @@ fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     job_of("kubeml", fidelity, workers, settings.into())
 }
 
-fn sgd(momentum: f64) -> OptimizerSpec {
+fn decaying(momentum: f64) -> OptimizerSpec {
     OptimizerSpec::Sgd(Sgd {
         learning_rate: 0.1,
         momentum,
@@ -92,44 +86,20 @@ async fn averaging(job: &Job, between: usize, clears: bool) -> Vec<f32> {
     reference.real().unwrap().to_vec()
 }
 
+/// With K = 1 it is synchronous averaging of weights, and one function alone is plain SGD, whose momentum
+/// lasts for an epoch.
 #[tokio::test]
-async fn with_k_1_it_is_synchronous_averaging_of_weights() {
+async fn every_k_averages_weights_after_so_many_steps() {
     for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
-        for workers in WORKERS {
-            let mut job = job(fidelity, workers, json!({"k": 1}));
-            job.optimizer = sgd(0.9);
-            let expected = averaging(&job, 1, false).await;
-            assert_eq!(model(&run(&job).await).await, expected, "{workers}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn every_k_averages_after_so_many_steps() {
-    for (k, between) in [(2, 2), (3, 3), (7, 3), (-1, 3)] {
-        let mut job = job(Fidelity::Paper, 3, json!({"k": k}));
-        job.optimizer = sgd(0.9);
-        let expected = averaging(&job, between, false).await;
-        assert_eq!(model(&run(&job).await).await, expected, "K = {k}");
-    }
-}
-
-#[tokio::test]
-async fn one_function_is_plain_sgd() {
-    for k in [1, 2, -1] {
-        let mut job = job(Fidelity::Paper, 1, json!({"k": k}));
-        job.optimizer = sgd(0.0);
-        // Without momentum, nothing is lost between two merges.
-        let mut process = OneProcess::new(&job).await;
-        for epoch in 0..job.epochs {
-            for index in 0..job.batches_per_worker {
-                let records = records(&job, index);
-                let gradient = gradient(&process.parameters, (0, epoch, index), records).await;
-                process.step(&[gradient]);
+        for (k, between) in [(1, 1), (2, 2), (3, 3), (7, 3), (-1, 3)] {
+            for workers in WORKERS {
+                let mut job = job(fidelity, workers, json!({"k": k}));
+                job.optimizer = decaying(0.9);
+                let expected = averaging(&job, between, false).await;
+                let found = model(&run(&job).await).await;
+                assert_eq!(found, expected, "{fidelity:?}, K = {k}, {workers}");
             }
         }
-        let expected = process.parameters.real().unwrap();
-        assert_eq!(model(&run(&job).await).await, expected, "K = {k}");
     }
 }
 
@@ -139,7 +109,7 @@ async fn momentum_is_cleared_at_merges_or_kept() {
     let with = |state: &str| {
         let settings = json!({"k": 1, "optimizer_state": state});
         let mut job = job(Fidelity::Paper, 3, settings);
-        job.optimizer = sgd(0.9);
+        job.optimizer = decaying(0.9);
         job
     };
     let (cleared, kept) = (with("cleared"), with("kept"));
@@ -154,10 +124,8 @@ async fn metered_traffic_is_the_closed_form() {
         for k in [-1, 1, 2] {
             for workers in WORKERS {
                 let job = job(fidelity, workers, json!({"k": k}));
-                let what = format!("{fidelity:?}, K = {k}, {workers} functions");
-                for compute in [testing::compute, testing::phantom] {
-                    let trial = testing::run_with(&job, compute).await.unwrap();
-                    assert_eq!(trial.exchange(), closed_form(&job), "{what}");
+                for trial in assert_moves(&job, closed_form(&job)).await {
+                    let what = format!("{fidelity:?}, K = {k}, {workers} functions");
                     assert_eq!(state(&trial).untimed(), state_form(&job), "{what}");
                 }
             }
@@ -231,9 +199,7 @@ async fn an_elastic_job_moves_what_its_epochs_tell() {
         own.map(|step| step.rank).collect::<BTreeSet<_>>().len()
     };
     assert_eq!([in_epoch(0), in_epoch(1)], [2, 3]);
-    let form = form_of(&job, &trial);
-    assert_eq!(trial.exchange(), form);
-    assert_ne!(form, closed_form(&job));
+    assert_ne!(trial.exchange(), closed_form(&job));
 }
 
 #[tokio::test]
@@ -273,55 +239,23 @@ async fn every_function_begins_an_interval_alike() {
 }
 
 #[test]
-fn settings_that_do_not_exist_or_fit_are_named() {
-    for (field, value) in [
-        ("k", json!(0)),
-        ("k", json!(-2)),
-        ("document_samples", json!(0)),
-        ("static", json!("no")),
-        ("merge_by", json!("committee")),
-    ] {
-        assert_eq!(refused("kubeml", json!({field: value})).field(), field);
-    }
-    let unknown = refused("kubeml", json!({"kay": 1}));
-    assert!(matches!(unknown, SettingsError::Unknown { .. }));
+fn functions_without_a_document_are_refused() {
     let refused = refusal(&job(Fidelity::Paper, 4, json!({"document_samples": 64})));
-    assert!(
-        refused.contains("4 functions share 1 documents"),
-        "{refused}"
-    );
+    holds(refused, &["4 functions share 1 documents"]);
 }
 
-/// What is computed when: rank, epoch, mini-batch.
-type When = (usize, usize, usize);
-
-/// What is to fail, as often as it is to.
-struct Failing {
-    fails: fn(When) -> bool,
-    left: Arc<AtomicUsize>,
-}
-
-/// Models that do.
-fn failing(
-    fails: fn(When) -> bool,
-    times: usize,
-) -> impl Fn() -> Box<dyn Compute> + Send + Sync + 'static {
+/// Models that fail so often where they are to.
+fn failing(fails: fn(&Batch) -> bool, times: usize) -> impl testing::Make {
     let left = Arc::new(AtomicUsize::new(times));
     move || {
         let left = left.clone();
-        HookedCompute::boxed(Failing { fails, left }, testing::compute())
-    }
-}
-
-#[async_trait]
-impl ComputeHook for Failing {
-    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
-        let one_less = |left: usize| left.checked_sub(1);
-        let is_to = (self.fails)((batch.rank, batch.epoch, batch.index));
-        if is_to && self.left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
-            return Err(SystemError::Compute("the device is gone".into()));
-        }
-        Ok(())
+        hooked(move |batch| {
+            let one_less = |left: usize| left.checked_sub(1);
+            if fails(batch) && left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
+                return Err(SystemError::Compute("the device is gone".into()));
+            }
+            Ok(())
+        })
     }
 }
 
@@ -331,8 +265,11 @@ async fn after_failures(rule: &str, merge_by: &str, failures: usize) -> Vec<f32>
     let mut job = job(Fidelity::Paper, 3, settings);
     job.epochs = 2;
     // A function that is called again has lost its momentum.
-    job.optimizer = sgd(0.0);
-    let compute = failing(|when| when == (1, 1, 1), failures);
+    job.optimizer = decaying(0.0);
+    let compute = failing(
+        |batch| (batch.rank, batch.epoch, batch.index) == (1, 1, 1),
+        failures,
+    );
     model(&testing::run_with(&job, compute).await.unwrap()).await
 }
 
@@ -370,7 +307,7 @@ async fn a_function_that_has_stored_nothing_still_divides() {
     let mut job = job(Fidelity::Paper, 3, settings);
     job.epochs = 2;
     let of = async |times| {
-        let compute = failing(|(rank, _, _)| rank == 3, times);
+        let compute = failing(|batch| batch.rank == 3, times);
         model(&testing::run_with(&job, compute).await.unwrap()).await
     };
     let (lost, whole) = (of(1).await, of(0).await);
@@ -388,6 +325,5 @@ async fn a_job_without_functions_ends() {
     job.epochs = 1;
     let compute = failing(|_| true, usize::MAX);
     let error = testing::run_with(&job, compute).await.err().unwrap();
-    let reason = "all of its functions have failed";
-    assert!(error.to_string().contains(reason), "{error}");
+    holds(error, &["all of its functions have failed"]);
 }

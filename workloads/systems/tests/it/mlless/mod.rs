@@ -8,16 +8,12 @@ use epochcost_kernels::hash;
 use epochcost_systems::mlless::{self, Sent};
 use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{
-    Batch, ComputeHook, Fidelity, HookedCompute, Job, Replicas, SettingsError, StepRecord, Vector,
+    Batch, ComputeHook, Fidelity, HookedCompute, Job, Replicas, StepRecord, Vector,
 };
 use serde_json::{Value, json};
 
-use crate::support::{
-    OneProcess, closed_form, form_of, gradient, job_of, of_each, overrides, refused, replicas, run,
-    sgd, state,
-};
+use crate::support::{job_of, *};
 
-mod continued;
 mod exchange;
 mod slack;
 mod tuner;
@@ -45,11 +41,6 @@ fn digests(trial: &Trial) -> Vec<String> {
     steps
         .map(|s| s.parameters_digest.clone().unwrap())
         .collect()
-}
-
-fn losses(trial: &Trial) -> Vec<f64> {
-    let steps = worker_steps(trial).into_iter();
-    steps.map(|s| s.loss.unwrap()).collect()
 }
 
 fn densities(trial: &Trial) -> Vec<f64> {

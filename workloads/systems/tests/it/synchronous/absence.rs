@@ -10,9 +10,8 @@ use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue};
 use epochcost_channels::{Links, ObjectStore, Queue};
 use epochcost_systems::testing;
 use epochcost_systems::{
-    Batch, Channels, Clock, Compute, ComputeHook, DATASET_BUCKET, DriveError, Evaluate,
-    ExecutionStatus, Fidelity, HookedCompute, Invoke, Job, Outcome, Record, Recorder, Result,
-    SystemError, Task, World, find, shard_key, systems,
+    Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, Fidelity, Job, Outcome, Record,
+    Recorder, Result, SystemError, Task, World, find, requests, shard_key, systems,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
@@ -40,25 +39,6 @@ impl Clock for Sleeping {
 }
 
 struct Nowhere;
-
-#[async_trait]
-impl Invoke for Nowhere {
-    async fn call(&self, _task: Task) -> Result<Outcome> {
-        Ok(Outcome::Finished)
-    }
-
-    async fn forget(&self, _task: Task) -> Result<()> {
-        Ok(())
-    }
-
-    async fn start_workflow(&self, _task: Task) -> Result<String> {
-        Ok(String::new())
-    }
-
-    async fn status(&self, _execution: &str) -> Result<ExecutionStatus> {
-        Ok(ExecutionStatus::Succeeded)
-    }
-}
 
 impl Recorder for Nowhere {
     fn record(&self, _record: Record) {}
@@ -89,11 +69,6 @@ pub(crate) async fn channels(job: &Job) -> Channels {
     channels
 }
 
-/// Starts worker `rank` on a clock of its own.
-fn start(job: &Job, channels: &Channels, rank: usize) -> JoinHandle<Result<Outcome>> {
-    start_with(job, channels, rank, testing::compute())
-}
-
 /// Starts worker `rank` on a clock of its own, with the given computation.
 pub(crate) fn start_with(
     job: &Job,
@@ -122,8 +97,8 @@ fn world(
         batch: None,
         round: 0,
     };
-    let (nowhere, clock) = (Arc::new(Nowhere), Arc::new(Sleeping::default()));
-    World::new(task, channels, compute, nowhere.clone(), clock, nowhere)
+    let (nobody, clock) = (Arc::new(requests().0), Arc::new(Sleeping::default()));
+    World::new(task, channels, compute, nobody, clock, Arc::new(Nowhere))
 }
 
 #[tokio::test]
@@ -144,64 +119,46 @@ async fn functions_that_a_system_lacks_are_refused() {
     }
 }
 
-async fn assert_times_out(worker: JoinHandle<Result<Outcome>>, awaited: &str, after: Duration) {
-    match worker.await.unwrap() {
-        Err(SystemError::TimedOut { what, waited }) => {
-            assert_eq!((what.as_str(), waited), (awaited, after));
-        }
-        other => panic!("{other:?} instead of waiting for {awaited}"),
-    }
-}
-
 async fn assert_waits_for_ever(worker: &JoinHandle<Result<Outcome>>) {
     for _ in 0..TURNS {
         yield_now().await;
     }
     assert!(!worker.is_finished());
+    worker.abort();
 }
 
-/// Behaviour as published: the others give up on the merged gradient after a minute, and
-/// worker 0 lists for ever.
+/// What each of the others waits for, and after how many seconds it gives up. As published, worker 0 of
+/// AllReduce and all of ScatterReduce list for ever.
 #[tokio::test]
-async fn allreduce_without_its_last_worker() {
-    let job = short_job("allreduce", 4, json!({}));
-    let channels = channels(&job).await;
-    let root = start(&job, &channels, 0);
-    let others = [1, 2].map(|rank| start(&job, &channels, rank));
-    for other in others {
-        let awaited = "merged gradient merged_0_0";
-        assert_times_out(other, awaited, Duration::from_secs(60)).await;
-    }
-    assert_waits_for_ever(&root).await;
-    root.abort();
-}
-
-/// All wait for ever, as published; with a limit, all give up.
-#[tokio::test]
-async fn scatterreduce_without_its_last_worker() {
-    for limit in [None, Some(5)] {
-        let settings = json!({"list_timeout_s": limit, "list_poll_ms": 10});
-        let job = short_job("scatterreduce", 4, settings);
+async fn workers_without_the_last_one_give_up_or_wait_for_ever() {
+    let merged = Some(("merged gradient merged_0_0", 60));
+    let chunks = Some(("the other workers' chunks", 5));
+    let gradient = Some(("gradient minibatch_0_worker_3.pt", 7));
+    let listing = |limit: Value| json!({"list_timeout_s": limit, "list_poll_ms": 10});
+    for (system, settings, waits) in [
+        ("allreduce", json!({}), [None, merged, merged]),
+        ("scatterreduce", listing(json!(null)), [None; 3]),
+        ("scatterreduce", listing(json!(5)), [chunks; 3]),
+        ("gpu_baseline", json!({"timeout_s": 7}), [gradient; 3]),
+    ] {
+        let job = short_job(system, 4, settings);
         let channels = channels(&job).await;
-        for worker in [0, 1, 2].map(|rank| start(&job, &channels, rank)) {
-            if let Some(limit) = limit {
-                let awaited = "the other workers' chunks";
-                assert_times_out(worker, awaited, Duration::from_secs(limit)).await;
-            } else {
-                assert_waits_for_ever(&worker).await;
-                worker.abort();
+        let workers = [0, 1, 2].map(|rank| start_with(&job, &channels, rank, testing::compute()));
+        let (for_ever, others): (Vec<_>, Vec<_>) = workers
+            .into_iter()
+            .zip(waits)
+            .partition(|(_, wait)| wait.is_none());
+        for (worker, wait) in others {
+            match worker.await.unwrap() {
+                Err(SystemError::TimedOut { what, waited }) => {
+                    assert_eq!(Some((what.as_str(), waited.as_secs())), wait);
+                }
+                other => panic!("{other:?} instead of waiting for {wait:?}"),
             }
         }
-    }
-}
-
-#[tokio::test]
-async fn the_baseline_without_its_last_worker() {
-    let job = short_job("gpu_baseline", 4, json!({"timeout_s": 7}));
-    let channels = channels(&job).await;
-    for worker in [0, 1, 2].map(|rank| start(&job, &channels, rank)) {
-        let awaited = "gradient minibatch_0_worker_3.pt";
-        assert_times_out(worker, awaited, Duration::from_secs(7)).await;
+        for (worker, _) in for_ever {
+            assert_waits_for_ever(&worker).await;
+        }
     }
 }
 
@@ -219,10 +176,10 @@ async fn keys_beyond_the_first_page_stay_hidden() {
                 let put = channels.objects.put("tmp-params", &key, vec![0].into());
                 put.await.unwrap();
             }
-            let workers = [0, 1].map(|rank| start(&job, &channels, rank));
+            let workers = [0, 1].map(|rank| start_with(&job, &channels, rank, testing::compute()));
             if first_page_only {
                 assert_waits_for_ever(&workers[0]).await;
-                workers.iter().for_each(JoinHandle::abort);
+                workers[1].abort();
             } else {
                 for worker in workers {
                     assert_eq!(worker.await.unwrap().unwrap(), Outcome::Finished);
@@ -232,29 +189,22 @@ async fn keys_beyond_the_first_page_stay_hidden() {
     }
 }
 
-/// The last of three workers fails at its second mini-batch.
-struct Failing;
-
-#[async_trait]
-impl ComputeHook for Failing {
-    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
-        match (batch.rank, batch.index) {
-            (2, 1) => Err(SystemError::Compute("the device is gone".into())),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The job ends with the failure; the workers that wait do not hold it up.
+/// The last of three workers fails at its second mini-batch: the job ends with the failure; the workers
+/// that wait do not hold it up.
 #[tokio::test]
 async fn a_worker_that_fails_ends_the_job() {
     for system in SYSTEMS {
         let job = job(system, Fidelity::Paper, 3, json!({}));
-        let compute = || HookedCompute::boxed(Failing, testing::compute());
+        let compute = || {
+            hooked(|batch| match (batch.rank, batch.index) {
+                (2, 1) => Err(SystemError::Compute("the device is gone".into())),
+                _ => Ok(()),
+            })
+        };
         match testing::run_with(&job, compute).await.err() {
             Some(DriveError::Invoke(error)) => {
                 assert_eq!(error.rank, 2, "{system}");
-                assert!(error.reason.contains("the device is gone"), "{error}");
+                holds(error, &["the device is gone"]);
             }
             other => panic!("{other:?} instead of the failure of worker 2"),
         }

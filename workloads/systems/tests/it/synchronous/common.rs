@@ -5,31 +5,12 @@ use std::ops::Range;
 use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 use epochcost_systems::testing::{self, Trial};
-use epochcost_systems::{Channels, Fidelity, Job};
-use serde_json::{Value, json};
+use epochcost_systems::{Channels, Job};
 
-pub(crate) use crate::support::*;
+pub(crate) use crate::support::{job_of as job, *};
 
 pub(crate) const SYSTEMS: [&str; 3] = ["allreduce", "scatterreduce", "gpu_baseline"];
 pub(crate) const WORKERS: [usize; 5] = [1, 2, 3, 4, 8];
-
-/// Workers poll for each other's objects more often than by default: the tests
-/// run faster.
-pub(crate) fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let mut settings = overrides(settings);
-    let poll = match system {
-        "allreduce" => Some("merged_poll_ms"),
-        "gpu_baseline" => Some("poll_ms"),
-        _ => None,
-    };
-    if let Some(poll) = poll {
-        settings.entry(poll).or_insert(json!(1));
-    }
-    if fidelity == Fidelity::Tuned && system != "gpu_baseline" {
-        settings.entry("list_poll_ms").or_insert(json!(1));
-    }
-    job_of(system, fidelity, workers, settings.into())
-}
 
 /// Mini-batch `index` of the shard of worker `rank`, shuffled by seed, rank and epoch.
 pub(crate) fn shard_batch(job: &Job, rank: usize, epoch: usize, index: usize) -> Payload {

@@ -63,57 +63,6 @@ async fn the_published_baseline_plays_all_workers_in_one_process() {
     }
 }
 
-#[tokio::test]
-async fn a_seed_gives_the_same_losses_and_parameters() {
-    for system in SYSTEMS {
-        for fidelity in Fidelity::ALL {
-            let job = job(system, fidelity, 4, json!({}));
-            let first = run(&job).await;
-            let second = run(&job).await;
-            assert_eq!(losses(&first), losses(&second), "{system} {fidelity:?}");
-            assert_eq!(digests(&first), digests(&second), "{system} {fidelity:?}");
-            let other = Job {
-                seed: job.seed + 1,
-                ..job
-            };
-            let other = run(&other).await;
-            assert_ne!(losses(&first), losses(&other), "{system} {fidelity:?}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn published_replicas_differ() {
-    for system in ["allreduce", "scatterreduce"] {
-        let job = job(system, Fidelity::Code, 3, json!({}));
-        assert!(matches!(replicas(&job), Replicas::Differ { .. }));
-        let digests = digests(&run(&job).await);
-        for step in digests.chunks(3) {
-            assert!(step[0] != step[1] && step[1] != step[2] && step[0] != step[2]);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_worker_that_re_invokes_itself_goes_on_where_it_was() {
-    for system in ["allreduce", "scatterreduce"] {
-        for epochs in [1, 2] {
-            let long = run(&job(system, Fidelity::Paper, 3, json!({}))).await;
-            let settings = json!({"epochs_per_invocation": epochs});
-            let trial = run(&job(system, Fidelity::Paper, 3, settings)).await;
-            assert_eq!(digests(&trial), digests(&long), "{system} by {epochs}");
-            assert_eq!(trial.exchange(), long.exchange());
-            assert_eq!(trial.evaluations(), long.evaluations());
-            let invocations = 3_u64.div_ceil(epochs);
-            assert_eq!(long.driven.invocations, 3);
-            assert_eq!(trial.driven.invocations, 3 * invocations);
-            let state = state(&trial);
-            assert_eq!(state.puts, invocations - 1, "one checkpoint each");
-            assert_eq!(state.gets, 3 * (invocations - 1), "for every worker");
-        }
-    }
-}
-
 /// Replicas that differ become worker 0's by its checkpoint, as published.
 #[tokio::test]
 async fn a_checkpoint_is_worker_0s() {

@@ -1,48 +1,26 @@
 //! All samples are used, whatever the number of mini-batches per epoch.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use epochcost_systems::testing::{self, Data};
-use epochcost_systems::{
-    Batch, ComputeHook, DataLayout, Fidelity, HookedCompute, Job, Result, System, find, systems,
-};
+use epochcost_systems::{DataLayout, Fidelity, Job, System, find, systems};
 use proptest::prelude::*;
-use serde_json::Map;
+use serde_json::{Map, json};
 
-type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
-
-/// Notes the records that gradients are computed of.
-struct Noting(Seen);
-
-#[async_trait]
-impl ComputeHook for Noting {
-    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
-        let records = batch.records.bytes().unwrap();
-        let mut seen = self.0.lock().unwrap();
-        // A test's record has three bytes.
-        seen.extend(records.chunks_exact(3).map(<[u8]>::to_vec));
-        Ok(())
-    }
-}
+use crate::support::{hooked, job_of};
 
 /// A job of as many epochs as its share takes, with waiting shortened.
 fn job(system: &str, fidelity: Fidelity, [workers, share, batch_size, batches]: [usize; 4]) -> Job {
-    let mut job = testing::quick_job(system, fidelity, workers).unwrap();
+    let mut job = job_of(system, fidelity, workers, json!({}));
     job.data.train_samples = workers * share;
     (job.batch_size, job.batches_per_worker) = (batch_size, batches);
     // Workers that each hold the whole archive have all of it as their share.
     let layout = find(system).unwrap().bind(&job).unwrap().data_layout();
     let is_per_worker =
         layout == DataLayout::Whole && ["allreduce", "scatterreduce"].contains(&system);
-    let share = if is_per_worker {
-        workers * share
-    } else {
-        share
-    };
-    job.epochs = share.div_ceil(batches * batch_size);
+    let copies = if is_per_worker { workers } else { 1 };
+    job.epochs = (copies * share).div_ceil(batches * batch_size);
     job
 }
 
@@ -59,14 +37,21 @@ fn fidelities(system: &str) -> &'static [Fidelity] {
 fn seen_by(job: &Job) -> (Vec<Vec<u8>>, BTreeSet<Vec<u8>>) {
     let data = Data::new(job);
     let all = data.train.chunks_exact(3).map(<[u8]>::to_vec).collect();
-    let seen = Seen::default();
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let noting = seen.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let ran = testing::run_on(job, &data, move || {
-        HookedCompute::boxed(Noting(noting.clone()), testing::compute())
+        let noting = noting.clone();
+        hooked(move |batch| {
+            let records = batch.records.bytes().unwrap();
+            // A test's record has three bytes.
+            let records = records.chunks_exact(3).map(<[u8]>::to_vec);
+            noting.lock().unwrap().extend(records);
+            Ok(())
+        })
     });
     runtime.block_on(ran).unwrap();
     let seen = seen.lock().unwrap().clone();
