@@ -3,28 +3,21 @@
 use std::iter::repeat_n;
 
 use epochcost_judge::analysis::TrialAnalysis;
-use epochcost_record::{RunDirectory, TrialRow};
+use epochcost_record::RunDirectory;
 use epochcost_spec::claims::Metric;
 use epochcost_spec::cost::Rates;
 use epochcost_spec::metering::Invocation;
 use epochcost_systems::{StepRecord, find};
 
-use crate::support::Scene;
+use crate::support::{Scene, sized};
 
 const WORKERS: usize = 300;
 
 const EXPERIMENT: &str = "\
-schema: 1
-name: alike
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
 workers: 300
-batch_size: 64
 batches_per_worker: 2
 epochs: 2
 evaluate: last
-memory_mb: 3008
 trials: 1
 simulation: {profile: aws-us-east-1-2024, compute: [stated-flops], limits: false}
 systems:
@@ -57,25 +50,16 @@ fn calls_of_each(call: &Invocation) -> impl Iterator<Item = Invocation> {
 
 #[test]
 fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
-    let scene = Scene::of("x.yaml", EXPERIMENT);
+    let scene = Scene::of("x.yaml", &sized(EXPERIMENT));
     scene.run("run x.yaml --out run").ends(0);
     let run = RunDirectory::open_whole(&scene.file("run")).unwrap();
     let (calls, mut checked) = (run.invocations().unwrap(), 0);
     for trial in run.trials().unwrap() {
         let planned = run.rows().iter().find(|row| row.row.id == trial.id.row);
         let row = &planned.unwrap().row;
-        let analyse = |trial: &TrialRow, calls: Vec<Invocation>, steps: &[StepRecord]| {
-            let prices = run.prices();
-            TrialAnalysis::new(
-                row,
-                trial.clone(),
-                calls,
-                steps,
-                prices,
-                Rates::default(),
-                None,
-            )
-            .unwrap()
+        let analyse = |calls: Vec<Invocation>, steps: &[StepRecord]| {
+            let (trial, prices, rates) = (trial.clone(), run.prices(), Rates::default());
+            TrialAnalysis::new(row, trial, calls, steps, prices, rates, None).unwrap()
         };
         let once = run.steps(&trial).unwrap();
         let calls = calls.iter().filter(|call| call.trial == trial.id);
@@ -92,10 +76,7 @@ fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
         let form = |steps: Vec<&StepRecord>| bound.traffic_of(row.sizes(), &steps).ok();
         let weighed = form(weighed.collect());
         assert_eq!(weighed, form(each.iter().collect()), "{}", row.id);
-        let [once, each] = [
-            analyse(&trial, calls, &once),
-            analyse(&trial, calls_of_each, &each),
-        ];
+        let [once, each] = [analyse(calls, &once), analyse(calls_of_each, &each)];
         assert_eq!(once.traffic, each.traffic, "{}", row.id);
         assert_eq!(once.calls(), each.calls());
         assert_eq!(once.cold_starts(), each.cold_starts());
@@ -108,10 +89,10 @@ fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
             assert!(is_same, "{} {}: {a:?}, {b:?}", row.id, metric.name());
             checked += usize::from(a.is_some());
         }
-        let workers: u64 = (once.invocations.iter())
-            .filter(|call| call.epoch == 0 && call.batch.is_none_or(|batch| batch == 0))
-            .map(|call| call.alike)
-            .sum();
+        let is_first =
+            |call: &&Invocation| call.epoch == 0 && call.batch.is_none_or(|batch| batch == 0);
+        let first = once.invocations.iter().filter(is_first);
+        let workers: u64 = first.map(|call| call.alike).sum();
         assert!(workers >= WORKERS as u64, "{}: {workers}", row.id);
     }
     assert!(checked > 150, "{checked} figures");

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use epochcost_experiment::{Experiment, Options, yaml_files};
+use epochcost_experiment::yaml_files;
 use epochcost_judge::audit;
 use serde_json::{Value, json};
 
-use crate::support::{Scene, cases, holds, items, root};
+use crate::support::{Scene, cases, holds, items, load, root, sized};
 
 const PAPER: &str = "\
 cite: Nobody et al. 2020
@@ -51,16 +51,8 @@ memory,§3,cause,3,,memory is the cause,,no number isolates it
 const SETUPS: &str = "name,value,unit,place,field\nworkers,4,,§1,workers\n";
 
 const EXPERIMENT: &str = "\
-schema: 1
 name: item
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
-workers: 4
 batch_size: 512
-batches_per_worker: 3
-epochs: 1
-evaluate: never
 memory_mb: 3000
 simulation: {compute: [stated-flops], limits: false, draws: 60}
 systems:
@@ -81,7 +73,7 @@ fn scene(experiment: &str) -> Scene {
         .with("made-up/table1.csv", TABLE)
         .with("made-up/statements.csv", STATEMENTS)
         .with("made-up/setups.csv", SETUPS)
-        .with("made-up/item.yaml", experiment)
+        .with("made-up/item.yaml", &sized(experiment))
 }
 
 /// What a run of the experiment prints.
@@ -104,6 +96,12 @@ fn refused(scene: &Scene, words: &[&str]) {
     refused.says(words).says(&["item.yaml:", "help: "]);
 }
 
+/// Writes set-ups of a table's rows.
+fn state(scene: &Scene, line: &str) {
+    let text = format!("name,value,unit,place,for,field\n{line}\n");
+    scene.write("made-up/setups.csv", &text);
+}
+
 fn verdict<'a>(summary: &'a Value, claim: &str) -> &'a Value {
     let mut verdicts = items(summary, "verdicts").iter();
     let found = verdicts.find(|verdict| verdict["claim"] == claim);
@@ -116,11 +114,6 @@ fn a_paper_is_a_folder_and_takes_no_code() {
     let summary = run(&scene);
     let verdict = |claim: &str| verdict(&summary, claim);
     assert_eq!(items(&summary, "verdicts").len(), 8 + 3, "{summary:#}");
-    for column in ["epoch_min", "total_usd", "worker_usd", "requests"] {
-        for framework in ["AllReduce", "SPIRT"] {
-            verdict(&format!("{column}[{framework}]"));
-        }
-    }
     // A printed value, in its own unit, with its cell, its evidence and its cause.
     let epoch = verdict("epoch_min[AllReduce]");
     assert_eq!(epoch["unit"], "min");
@@ -158,13 +151,12 @@ fn a_printed_number_that_is_ours_agrees() {
     let summary = run(&scene);
     let mut table = "framework,epoch_min,total_usd,worker_usd,requests\n".to_owned();
     for framework in ["AllReduce", "SPIRT"] {
-        table.push_str(framework);
+        table += framework;
         for column in ["epoch_min", "total_usd", "worker_usd", "requests"] {
             let verdict = verdict(&summary, &format!("{column}[{framework}]"));
-            let observed = verdict["observed"].as_f64().unwrap();
-            table.push_str(&format!(",{observed}"));
+            table += &format!(",{}", verdict["observed"].as_f64().unwrap());
         }
-        table.push('\n');
+        table += "\n";
     }
     scene.write("made-up/table1.csv", &table);
     for verdict in items(&run(&scene), "verdicts") {
@@ -196,21 +188,16 @@ fn a_verdict_that_is_not_the_recorded_one_is_an_exit_code() {
     // One changed, one new, one lost.
     let line = |claim: &str| recorded.lines().find(|line| line.contains(claim)).unwrap();
     let requests = line("requests[AllReduce]");
-    let changed = recorded
-        .replace(requests, &requests.replace("agrees", "open"))
-        .replace(
-            line("AllReduce costs less"),
-            "item,SPIRT is free,agrees,2026-01-01,once",
-        );
+    let changed = recorded.replace(requests, &requests.replace("agrees", "open"));
+    let free = "item,SPIRT is free,agrees,2026-01-01,once";
+    let changed = changed.replace(line("AllReduce costs less"), free);
     scene.write("made-up/verdicts.csv", &changed);
     let record = &reproduce(&scene, "", 3)["record"];
     assert_eq!(record["different"][0]["claim"], "requests[AllReduce]");
     assert_eq!(record["new"], json!(["made-up/item: AllReduce costs less"]));
     assert_eq!(record["lost"], json!(["made-up/item: SPIRT is free"]));
-    let page = scene.read("out/report.html");
-    for words in ["SPIRT is free", "9 of 10 verdicts"] {
-        assert!(page.contains(words), "no {words}");
-    }
+    let words = ["SPIRT is free", "9 of 10 verdicts"];
+    holds(scene.read("out/report.html"), &words);
     // What stays as it was keeps its day and reason.
     reproduce(&scene, "--accept 'a better model'", 0);
     let again = scene.read("made-up/verdicts.csv");
@@ -224,25 +211,21 @@ fn a_verdict_that_is_not_the_recorded_one_is_an_exit_code() {
 #[test]
 fn the_page_of_a_paper_switches_between_experiments_and_counts_predictions() {
     let predictions = "experiment,claim,predicts,commit,then\n";
-    let scene = scene(EXPERIMENT).with(
-        "made-up/predictions.csv",
-        &format!(
-            "{predictions}item,requests[AllReduce],15 to 15,,\n\
-             item,AllReduce costs less,differs,,\nitem,SPIRT is free,agrees,,\n"
-        ),
-    );
+    let made = "item,requests[AllReduce],15 to 15,,\nitem,AllReduce costs less,differs,,\n\
+                item,SPIRT is free,agrees,,\n";
+    let made = format!("{predictions}{made}");
+    let scene = scene(EXPERIMENT).with("made-up/predictions.csv", &made);
     reproduce(&scene, "--accept 'the first run'", 0);
     let page = scene.read("out/made-up.html");
-    for words in [
+    let words = [
         "> all experiments</label>",
         "> item</label>",
         "> item, wall clock and whole bill</label>",
         "cost full usd</small>",
         "Of 3 outcomes that were predicted before they were first recorded, 1 came true, 1 did not, and 1 is \
          undecided.",
-    ] {
-        assert!(page.contains(words), "no {words}");
-    }
+    ];
+    holds(&page, &words);
     assert_eq!(page.matches(" checked>").count(), 1);
     let mistaken = format!("{predictions}item,c,probably,,\n");
     scene.write("made-up/predictions.csv", &mistaken);
@@ -287,11 +270,11 @@ fn what_an_entry_names_is_there() {
     ]) {
         let text = EXPERIMENT.replacen(from, to, 1);
         assert_ne!(text, EXPERIMENT, "{from}");
-        scene.write("made-up/item.yaml", &text);
+        scene.write("made-up/item.yaml", &sized(&text));
         refused(&scene, &words);
     }
     // The paper's own files are located as well.
-    scene.write("made-up/item.yaml", EXPERIMENT);
+    scene.write("made-up/item.yaml", &sized(EXPERIMENT));
     for ([from, to], words) in cases(&[
         "metric: seconds_per_epoch | metric: seconds | paper.yaml: | no metric `seconds`",
         "{unit: min, | {unit: MB, | is in MB | seconds_per_epoch",
@@ -329,11 +312,7 @@ fn figures_of_another_kind_are_open() {
 fn what_the_paper_leaves_open_is_open() {
     let scene = scene(EXPERIMENT);
     let before = run(&scene);
-    let line = "size_of_files,?,,§2: no size,figure1[reading],";
-    scene.write(
-        "made-up/setups.csv",
-        &format!("name,value,unit,place,for,field\n{line}\n"),
-    );
+    state(&scene, "size_of_files,?,,§2: no size,figure1[reading],");
     let after = run(&scene);
     let [was, writes] =
         [&before, &after].map(|summary| verdict(summary, "SPIRT writes longer than it reads"));
@@ -349,10 +328,7 @@ fn what_the_paper_leaves_open_is_open() {
 #[test]
 fn rows_follow_the_set_ups_of_their_table_or_say_why_not() {
     let scene = scene(EXPERIMENT);
-    let state = |line: &str| {
-        let setups = format!("name,value,unit,place,for,field\n{line}\n");
-        scene.write("made-up/setups.csv", &setups);
-    };
+    let state = |line: &str| state(&scene, line);
     state("workers,\"2, 4\",,§1,table1,workers");
     run(&scene);
     let eight = "workers,8,,§1,table1,workers";
@@ -364,13 +340,10 @@ fn rows_follow_the_set_ups_of_their_table_or_say_why_not() {
     scene.edit("made-up/item.yaml", "beside:", deviates);
     run(&scene);
     state(&eight.replace('8', "4"));
-    let words = [
-        "item.yaml:17:21",
-        "no row leaves a set-up of the paper by `workers`",
-    ];
-    refused(&scene, &words);
+    let reason = "no row leaves a set-up of the paper by `workers`";
+    refused(&scene, &["item.yaml:17:21", reason]);
     // What is left open, what is of another table, and what a key of the table stands for, is free.
-    scene.write("made-up/item.yaml", EXPERIMENT);
+    scene.write("made-up/item.yaml", &sized(EXPERIMENT));
     for line in [
         "workers,?,,§1,table1,workers",
         "workers,8,,§1,table2,workers",
@@ -439,16 +412,10 @@ fn remarks_of_the_folder_are_shown_with_their_verdicts() {
     );
     let summary = run(&scene);
     let note = |claim: &str| verdict(&summary, claim).get("note")?.as_str();
-    for (claim, expected) in [
-        ("epoch_min[SPIRT]", Some("SPIRT waits for its peers")),
-        ("epoch_min[AllReduce]", None),
-        (
-            "AllReduce costs less",
-            Some("AllReduce has fewer functions"),
-        ),
-    ] {
-        assert_eq!(note(claim), expected, "{claim}");
-    }
+    assert_eq!(note("epoch_min[SPIRT]"), Some("SPIRT waits for its peers"));
+    assert_eq!(note("epoch_min[AllReduce]"), None);
+    let fewer = "AllReduce has fewer functions";
+    assert_eq!(note("AllReduce costs less"), Some(fewer));
 }
 
 /// The shipped papers: of a table that experiments stand beside, every observed cell has a row, and every
@@ -458,8 +425,7 @@ fn every_observed_cell_of_the_papers_has_a_row() {
     let experiments = root().join("experiments");
     let mut beside = BTreeSet::new();
     for file in yaml_files(&experiments).unwrap() {
-        let experiment = Experiment::load(&file, &Options::default());
-        let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
+        let experiment = load(&file);
         let lost = &experiment.lost;
         assert!(lost.is_empty(), "{}: {lost:?}", file.display());
         for claim in &experiment.claims {

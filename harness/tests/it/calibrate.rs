@@ -1,6 +1,5 @@
 //! `epochcost profile calibrate` writes a profile that plans can use, from every kind of measurement, and
 //! says where one cannot be used.
-use epochcost_channels::Traffic;
 use epochcost_record::{NewRun, RunDirectory};
 use epochcost_systems::Record;
 use serde_json::Value;
@@ -147,13 +146,9 @@ fn a_run_on_aws_moves_constants_and_another_run_is_refused() {
             for record in &mut outcome.records {
                 let Record::Step(step) = record else { continue };
                 step.traffic = Default::default();
-                step.traffic.exchange.objects = Traffic {
-                    puts: 1,
-                    gets: 1,
-                    bytes_up: 500_000,
-                    bytes_down: 500_000,
-                    ..Default::default()
-                };
+                let objects = &mut step.traffic.exchange.objects;
+                (objects.puts, objects.bytes_up) = (1, 500_000);
+                (objects.gets, objects.bytes_down) = (1, 500_000);
             }
             run.append_trial(&plan, &outcome).unwrap();
         }
@@ -166,10 +161,12 @@ fn a_run_on_aws_moves_constants_and_another_run_is_refused() {
     assert!(factor(&found, "function.init_s") > 2.0);
     assert!(factor(&found, "object_store.service.write_latency_s") > 1.5);
     assert!(factor(&found, "object_store.service.request_latency_s") > 2.0);
-    let refused = calibrate(&scene, "aws local");
-    refused.ends(2).says(&["platform `local`", "alone"]);
-    let refused = calibrate(&scene, "aws rehearsed");
-    refused.ends(2).says(&["rehearsed is a rehearsal"]);
+    for ([runs], words) in cases(&[
+        "aws local | platform `local` | alone",
+        "aws rehearsed | rehearsed is a rehearsal",
+    ]) {
+        calibrate(&scene, runs).ends(2).says(&words);
+    }
 }
 
 /// Quantities of whole functions, in the table of their settings.
@@ -180,10 +177,8 @@ fn rounds_of_aggregation_move_the_constants_that_they_show() {
     let write = |measured: &str| {
         let column = ["measured", measured, measured, measured];
         let lines = text.lines().zip(column);
-        let lines: String = lines
-            .map(|(line, last)| format!("{line},{last}\n"))
-            .collect();
-        scene.write("rounds.csv", &lines);
+        let lines = lines.map(|(line, last)| format!("{line},{last}\n"));
+        scene.write("rounds.csv", &lines.collect::<String>());
     };
     let [slow, quick] = ["30", "2"].map(|measured| {
         write(measured);
@@ -192,9 +187,8 @@ fn rounds_of_aggregation_move_the_constants_that_they_show() {
     });
     assert!(slow < 1.0 && quick > 1.0, "{slow} {quick}");
     write("soon");
-    calibrate(&scene, "rounds.csv")
-        .ends(2)
-        .says(&["rounds.csv:2:"]);
+    let refused = calibrate(&scene, "rounds.csv").ends(2);
+    refused.says(&["rounds.csv:2:"]);
 }
 
 #[test]
@@ -215,15 +209,15 @@ fn what_cannot_be_used_is_named_with_its_place() {
         refused("mine.csv", &words);
     }
     let renamed = HEADER.replace("measured", "seconds");
-    for (text, expected) in [
-        (table(&[READ, READ]), "there twice"),
-        (table(&[]), "there is no row"),
-        (format!("{renamed}\n{READ}\n"), "no column \"measured\""),
-        ("REPORT RequestId: 1\tDuration".to_owned(), "mine.csv:1:"),
-        (String::new(), "mine.csv"),
-    ] {
-        scene.write("mine.csv", &text);
-        refused("mine.csv", &[expected]);
+    for ([text], words) in cases(&[
+        &format!("{HEADER}\n{READ}\n{READ} | there twice"),
+        &format!("{HEADER} | there is no row"),
+        &format!("{renamed}\n{READ} | no column \"measured\""),
+        "REPORT RequestId: 1\tDuration | mine.csv:1:",
+        " | mine.csv",
+    ]) {
+        scene.write("mine.csv", text);
+        refused("mine.csv", &words);
     }
     let interpreted = READ.replace("compiled", "interpreted");
     scene.write("mine.csv", &table(&[&interpreted]));

@@ -29,13 +29,13 @@ enum Answer {
     Status(&'static str),
 }
 
-/// First line and range of each request.
-type Seen = Arc<Mutex<Vec<(String, Option<u64>)>>>;
+/// First line and range of a request.
+type Asked = (String, Option<usize>);
 
 /// A server that gives one answer after another, the last again and again.
 struct Server {
     address: String,
-    seen: Seen,
+    seen: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Server {
@@ -54,76 +54,56 @@ impl Server {
         Self { address, seen }
     }
 
-    fn seen(&self) -> Vec<(String, Option<u64>)> {
+    fn seen(&self) -> Vec<Asked> {
         self.seen.lock().unwrap().clone()
     }
 
-    fn ranges(&self) -> Vec<Option<u64>> {
+    fn ranges(&self) -> Vec<Option<usize>> {
         self.seen().into_iter().map(|(_, range)| range).collect()
     }
 }
 
-fn serve(
-    stream: TcpStream,
-    answer: &Answer,
-    log: &Mutex<Vec<(String, Option<u64>)>>,
-) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut first, mut range) = (String::new(), None);
-    reader.read_line(&mut first)?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let line = line.trim().to_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(from) = line.strip_prefix("range: bytes=") {
-            range = from.trim_end_matches('-').parse::<u64>().ok();
-        }
-    }
-    log.lock().unwrap().push((first.trim().to_owned(), range));
-    let mut stream = stream;
+fn serve(mut stream: TcpStream, answer: &Answer, log: &Mutex<Vec<Asked>>) -> std::io::Result<()> {
+    let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let range = head.iter().find_map(|line| {
+        let line = line.to_lowercase();
+        let from = line.strip_prefix("range: bytes=")?;
+        from.trim_end_matches('-').parse().ok()
+    });
+    let first = head.first().cloned().unwrap_or_default();
+    log.lock().unwrap().push((first, range));
     let (body, sent, from) = match answer {
-        Answer::Status(status) => {
-            return write!(
-                stream,
-                "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-            );
+        Answer::Status(_) => (&[][..], 0, None),
+        Answer::Whole(body) => (&body[..], body.len(), range),
+        Answer::Cut(body, bytes) => (&body[..], *bytes, range),
+        Answer::FromTheStart(body) => (&body[..], body.len(), None),
+    };
+    let (whole, start) = (body.len(), from.unwrap_or(0));
+    let rest = body.get(start..).unwrap_or_default();
+    let status = match (answer, from) {
+        (Answer::Status(status), _) => (*status).to_owned(),
+        _ if rest.is_empty() => {
+            format!("416 Range Not Satisfiable\r\ncontent-range: bytes */{whole}")
         }
-        Answer::Whole(body) => (body, body.len(), range),
-        Answer::Cut(body, bytes) => (body, *bytes, range),
-        Answer::FromTheStart(body) => (body, body.len(), None),
+        (_, Some(start)) => {
+            let range = format!("{start}-{}/{whole}", whole - 1);
+            format!("206 Partial Content\r\ncontent-range: bytes {range}")
+        }
+        (_, None) => "200 OK".to_owned(),
     };
-    let start = usize::try_from(from.unwrap_or(0)).unwrap();
-    if start >= body.len() {
-        return write!(
-            stream,
-            "HTTP/1.1 416 Range Not Satisfiable\r\ncontent-range: bytes */{}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-            body.len()
-        );
-    }
-    let rest = &body[start..];
-    let status = match from {
-        Some(_) => format!(
-            "206 Partial Content\r\ncontent-range: bytes {start}-{}/{}",
-            body.len() - 1,
-            body.len()
-        ),
-        None => "200 OK".to_owned(),
-    };
+    let length = rest.len();
     write!(
         stream,
-        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        rest.len()
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
     )?;
-    stream.write_all(&rest[..sent.min(rest.len())])?;
+    stream.write_all(&rest[..sent.min(length)])?;
     stream.flush()
 }
 
 /// Two files that do not compress to nothing, and the archive of both.
 struct Set {
-    contents: [Vec<u8>; 2],
+    contents: [(&'static str, Vec<u8>); 2],
     files: &'static [PublishedFile],
     downloads: &'static [Download],
 }
@@ -134,14 +114,13 @@ impl Set {
             let value = |index: u64| epochcost_kernels::hash::mix(seed, index) as u8;
             (0..20_000).map(value).collect()
         };
-        let contents = [noise(1), noise(2)];
-        let file = |(name, content): (&'static str, &Vec<u8>)| PublishedFile {
+        let contents = [("one", noise(1)), ("two", noise(2))];
+        let files = contents.iter().map(|(name, content)| PublishedFile {
             name,
             size_bytes: content.len() as u64,
             checksum: Checksum::Sha256(sha256_hex(content).into()),
-        };
-        let files = ["one", "two"].into_iter().zip(&contents);
-        let files: Vec<PublishedFile> = files.map(file).collect();
+        });
+        let files: Vec<PublishedFile> = files.collect();
         Self {
             contents,
             files: files.leak(),
@@ -152,17 +131,16 @@ impl Set {
     /// The archive; `change` may change a file in it.
     fn archive(&self, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        for (name, content) in ["one", "two"].into_iter().zip(&self.contents) {
+        for (name, content) in &self.contents {
             let mut content = content.clone();
-            if name == "two" {
+            if *name == "two" {
                 change(&mut content);
             }
             let mut header = tar::Header::new_gnu();
             header.set_size(content.len() as u64);
             header.set_cksum();
-            archive
-                .append_data(&mut header, name, content.as_slice())
-                .unwrap();
+            let appended = archive.append_data(&mut header, name, content.as_slice());
+            appended.unwrap();
         }
         archive.into_inner().unwrap().finish().unwrap()
     }
@@ -183,7 +161,7 @@ impl Set {
     }
 
     fn assert_in(&self, directory: &Path) {
-        for (name, content) in ["one", "two"].into_iter().zip(&self.contents) {
+        for (name, content) in &self.contents {
             let found = fs::read(directory.join(name)).unwrap();
             assert!(found == *content, "{name}");
         }
@@ -224,7 +202,7 @@ fn a_cut_download_goes_on_and_a_wrong_one_is_asked_of_the_next_mirror() {
     assert_eq!(failures.len(), 1, "{failures:?}");
     holds(&failures[0], &["SHA-256", "two"]);
     assert_eq!(first.ranges(), [None]);
-    let ranges = [None, Some(cut as u64), Some((cut + again) as u64)];
+    let ranges = [None, Some(cut), Some(cut + again)];
     assert_eq!(second.ranges(), ranges);
     assert_eq!(second.seen()[0].0, "GET /sets/set.tar.gz HTTP/1.1");
 
@@ -284,13 +262,11 @@ fn without_a_network_it_says_what_to_do() {
         ("mobilenet", "cifar10", &closed, files),
         ("lenet5", "mnist", &gone.address, not_found),
     ] {
-        let mut command = scene.command(&format!(
-            "check smoke --fetch --from {address} --set model={model} --set 'dataset={{name: {name}}}'"
-        ));
+        let options = format!("--set model={model} --set 'dataset={{name: {name}}}'");
+        let mut command = scene.command(&format!("check smoke --fetch --from {address} {options}"));
         let ended = scene.end(command.env("NO_PROXY", "*")).ends(5);
-        ended
-            .says(&words)
-            .says(&["HTTPS_PROXY", "--from", "unpacked"]);
+        let ended = ended.says(&words);
+        ended.says(&["HTTPS_PROXY", "--from", "unpacked"]);
     }
     scene.run("check smoke --fetch --from ftp://x").ends(2);
 }
@@ -299,13 +275,11 @@ fn without_a_network_it_says_what_to_do() {
 fn the_proxy_of_the_environment_is_asked() {
     let scene = Scene::empty();
     let proxy = Server::start(vec![Answer::Status("404 Not Found")]);
-    let mut command = scene.command(
-        "check smoke --set 'dataset={name: mnist}' --fetch --from http://mirror.invalid/sets/",
-    );
+    let check = "check smoke --set 'dataset={name: mnist}' --fetch";
+    let mut command = scene.command(&format!("{check} --from http://mirror.invalid/sets/"));
     command.env_remove("NO_PROXY").env_remove("no_proxy");
     command.env("HTTP_PROXY", &proxy.address);
-    command.env("http_proxy", &proxy.address);
-    scene.end(&mut command).ends(5);
+    scene.end(command.env("http_proxy", &proxy.address)).ends(5);
     let asked = "GET http://mirror.invalid/sets/train-images-idx3-ubyte.gz HTTP/1.1";
     assert_eq!(proxy.seen()[0].0, asked);
 }

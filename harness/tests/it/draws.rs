@@ -9,21 +9,11 @@ use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::{RowDraws, RunDirectory};
 use serde_json::Value;
 
-use crate::support::{Ended, Scene, holds, items};
+use crate::support::{Ended, Scene, holds, items, sized};
 
 /// Two exchanges whose order depends on S3's latency, and one claim on each side.
 const EXPERIMENT: &str = "\
-schema: 1
-name: drawn
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
-workers: 4
-batch_size: 64
 batches_per_worker: 2
-epochs: 1
-evaluate: never
-memory_mb: 3008
 trials: 1
 simulation: {profile: aws-us-east-1, draws: 60}
 systems: [spirt, scatterreduce, allreduce]
@@ -36,14 +26,13 @@ findings:
 
 /// LeNet-5, trained in virtual time; MLLess sends what its filter passes.
 const TRAINED: &str = "\
-schema: 1
-name: trained
-platform: sim
 dataset: {name: synthetic-mnist, train: 128, test: 32}
 model: lenet5
 workers: 2
 batch_size: 16
+batches_per_worker: 4
 epochs: 2
+evaluate: every_epoch
 memory_mb: 1769
 trials: 2
 simulation: {real_compute: true, draws: 60}
@@ -56,7 +45,7 @@ findings:
 ";
 
 fn scene(experiment: &str) -> Scene {
-    Scene::of("experiment.yaml", experiment)
+    Scene::of("experiment.yaml", &sized(experiment))
 }
 
 fn ended(scene: &Scene, out: &str, arguments: &str) -> Ended {
@@ -87,8 +76,10 @@ fn a_ranking_in_doubt_is_undecided_with_its_share() {
     let run = run(&scene, "run", "");
     let verdicts = verdicts(&scene, "run");
     let words = verdicts.iter().map(|verdict| &verdict["verdict"]);
-    let words: Vec<&Value> = words.collect();
-    assert_eq!(words, ["open", "holds", "fails", "holds"]);
+    assert!(
+        words.eq(["open", "holds", "fails", "holds"]),
+        "{verdicts:?}"
+    );
     let close = &verdicts[0];
     let share = close["draws"]["share"].as_f64().unwrap();
     assert!((0.05..0.95).contains(&share), "{close}");
@@ -136,14 +127,11 @@ fn draws_of_another_run_are_refused() {
     let scene = scene(EXPERIMENT);
     let first = run(&scene, "run", "");
     let constant = "{function.cold_start_s: {value: 0.5, stated_by: test}}";
+    let constants = format!("simulation.constants={constant}");
     for (name, set, is_refused) in [
         ("same", "description=same", false),
         ("seed", "seed=7", true),
-        (
-            "constant",
-            &format!("simulation.constants={constant}"),
-            true,
-        ),
+        ("constant", &constants, true),
     ] {
         let other = run(&scene, name, &format!("--set '{set}'"));
         fs::copy(first.join("draws.jsonl"), other.join("draws.jsonl")).unwrap();
@@ -207,12 +195,10 @@ fn trained_rows_are_timed_again_and_not_trained_again() {
     }
     // Two trainings take turns: MLLess's bytes have two values, its seconds as many as draws.
     let of = |row: usize, name: &str| {
-        let figures = &drawn[row].figures;
-        let figure = figures
-            .iter()
-            .find(|figure| figure.metric.name() == name)
-            .unwrap();
-        let values = figure.values.iter().map(|value| value.unwrap().to_bits());
+        let mut figures = drawn[row].figures.iter();
+        let figure = figures.find(|figure| figure.metric.name() == name);
+        let values = figure.unwrap().values.iter();
+        let values = values.map(|value| value.unwrap().to_bits());
         values.collect::<BTreeSet<u64>>().len()
     };
     assert!(of(0, "bytes") <= 2);

@@ -3,9 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Command;
 
 use epochcost_platform::local::worker::WORKER_VARIABLE;
 use epochcost_record::{NewRun, RunDirectory};
@@ -13,43 +11,26 @@ use epochcost_spec::cost::PriceBook;
 use epochcost_testing::or_skip;
 
 use crate::fixture;
-use crate::support::{Ended, Scene, holds, program, root};
+use crate::support::{Ended, Scene, cases, holds, program, shipped, sized, trained};
 
 /// Three kinds of systems with sizes alone: on functions, in workflows, on instances.
-const SIZES: &str = "\
-schema: 1
-name: sizes
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
-workers: 2
-batch_size: 64
-batches_per_worker: 2
-epochs: 1
-evaluate: never
-systems: [spirt, mlless, p2p, p2p_lambda, scatterreduce, gpu_baseline]
-";
+const SIZES: &str = "systems: [spirt, mlless, p2p, p2p_lambda, scatterreduce, gpu_baseline]\n";
 
 /// A system of the local platform that runs 8 x 24 functions at the same time.
 const WIDE: &str = "\
-schema: 1
-name: wide
 dataset: {name: synthetic-mnist, train: 1536, test: 32}
-model: lenet5
 workers: 8
-batch_size: 8
 batches_per_worker: 24
-epochs: 1
 systems: [spirt]
 ";
 
 fn sizes() -> Scene {
-    Scene::of("sizes.yaml", SIZES)
+    Scene::of("sizes.yaml", &sized(SIZES))
 }
 
 /// The wide system with one mini-batch.
 fn narrow() -> Scene {
-    Scene::of("sizes.yaml", &WIDE.replace("24\n", "1\n"))
+    Scene::of("sizes.yaml", &trained(&WIDE.replace("24\n", "1\n")))
 }
 
 /// Runs a shell's line in namespaces of its own, in which the program is `$0`; none where this user
@@ -62,11 +43,8 @@ pub fn unshared(scene: &Scene, namespaces: &str, line: &str) -> Option<Ended> {
         .current_dir(scene.path());
     let ended = scene.end(&mut unshare);
     let is_made = ended.output.status.code() != Some(99) && !ended.message().contains("unshare");
-    or_skip(
-        is_made
-            .then_some(ended)
-            .ok_or("this user may not make namespaces, or mount"),
-    )
+    let made = is_made.then_some(ended);
+    or_skip(made.ok_or("this user may not make namespaces, or mount"))
 }
 
 /// The program as process 1 of a namespace, as in a container: the kernel ends it on no signal
@@ -75,39 +53,21 @@ pub fn unshared(scene: &Scene, namespaces: &str, line: &str) -> Option<Ended> {
 fn a_signal_ends_process_1() {
     let scene = sizes();
     scene.shell("mkfifo pipe.yaml").ends(0);
+    let namespaces = "--map-root-user --pid --fork --kill-child";
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--map-root-user", "--pid", "--fork", "--kill-child"]);
-        unshare.arg(program().get_program());
-        let unshare = unshare.args(["plan", "pipe.yaml"]);
-        let unshare = unshare.current_dir(scene.path()).stderr(Stdio::piped());
-        let mut container = unshare.spawn().unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", container.id());
-        let ended = loop {
-            if let Some(ended) = container.try_wait().unwrap() {
-                break ended;
-            }
-            let child = fs::read_to_string(&children).unwrap_or_default();
-            if !child.trim().is_empty() {
-                let kill = ["-s", signal, child.trim()];
-                Command::new("kill").args(kill).status().unwrap();
-            }
-            sleep(Duration::from_millis(20));
-        };
-        let output = container.wait_with_output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        if message.contains("unshare") {
-            or_skip::<()>(Err("this user may not make namespaces of processes"));
+        let line =
+            format!("while sleep 0.02; do kill -{signal} 1; done & exec \"$0\" plan pipe.yaml");
+        let Some(ended) = unshared(&scene, namespaces, &line) else {
             return;
-        }
-        assert_eq!(ended.code(), Some(code), "{signal}: {message}");
+        };
+        ended.ends(code);
     }
 }
 
 /// The soft limit is raised to the hard one, which then must do.
 #[test]
 fn handles_are_counted_before_a_run() {
-    let scene = Scene::of("sizes.yaml", WIDE);
+    let scene = Scene::of("sizes.yaml", &trained(WIDE));
     let soft = scene.shell("ulimit -Sn 256; exec \"$0\" run sizes.yaml --dry-run");
     soft.ends(0);
     let hard = scene.shell("ulimit -n 1024; exec \"$0\" run sizes.yaml --out run");
@@ -237,16 +197,15 @@ fn a_place_of_another_user_is_a_usage_error() {
 #[test]
 fn long_names_are_shortened_or_refused() {
     let long = "x".repeat(300);
-    let (before, _) = SIZES.split_once("systems: ").unwrap();
     let systems = format!("[{{system: spirt, name: {long}a}}, {{system: spirt, name: {long}b}}]");
-    let scene = Scene::of("sizes.yaml", &format!("{before}systems: {systems}\n"));
+    let scene = Scene::of("sizes.yaml", &sized(&format!("systems: {systems}\n")));
     scene.text("run sizes.yaml --out run");
     let files = fs::read_dir(scene.file("run/events")).unwrap();
     assert_eq!(files.count(), 2);
     scene.text("report run --figures figures");
 
-    let named = format!("name: {}", "n".repeat(101));
-    scene.write("sizes.yaml", &SIZES.replace("name: sizes", &named));
+    let named = format!("name: {}\n{SIZES}", "n".repeat(101));
+    scene.write("sizes.yaml", &sized(&named));
     let words = ["101 characters", "100 or fewer"];
     scene.run("check sizes.yaml").ends(2).says(&words);
 }
@@ -265,15 +224,15 @@ fn without(book: &PriceBook, dimension: &str) -> String {
 fn prices_are_looked_up_before_the_first_trial() {
     let scene = sizes();
     let plan = scene.text("plan sizes.yaml --json");
-    let shipped = PriceBook::shipped().unwrap();
+    let book = PriceBook::shipped().unwrap();
     let named = |name: &str| plan.contains(&format!("\"dimension\": \"{name}\""));
-    let charged: Vec<&str> = (shipped.prices().iter())
+    let charged: Vec<&str> = (book.prices().iter())
         .map(|price| price.dimension.as_str())
         .filter(|name| named(name))
         .collect();
     assert!(charged.len() > 8, "{charged:?}");
     for name in charged {
-        scene.write("book.yaml", &without(&shipped, name));
+        scene.write("book.yaml", &without(&book, name));
         for verb in ["run --dry-run", "run", "check"] {
             let ended = scene.run(&format!("{verb} sizes.yaml --prices book.yaml"));
             ended.ends(2).says(&[name, "price book"]);
@@ -285,32 +244,29 @@ fn prices_are_looked_up_before_the_first_trial() {
 /// A service that no row uses needs no price.
 #[test]
 fn services_that_no_row_uses_need_no_price() {
-    let shipped = PriceBook::shipped().unwrap();
-    for (systems, unused) in [
-        ("[scatterreduce]", "ec2/t2.medium"),
-        ("[scatterreduce]", "ipv4_address_hour"),
-        ("[scatterreduce]", "broker/mq.m5.large"),
-        ("[gpu_baseline]", "lambda_gb_second"),
-    ] {
-        let scene = sizes().with("book.yaml", &without(&shipped, unused));
-        scene.text(&format!(
-            "run sizes.yaml --set systems={systems} --prices book.yaml"
-        ));
+    let book = PriceBook::shipped().unwrap();
+    for ([system, unused], _) in cases(&[
+        "scatterreduce | ec2/t2.medium",
+        "scatterreduce | ipv4_address_hour",
+        "scatterreduce | broker/mq.m5.large",
+        "gpu_baseline | lambda_gb_second",
+    ]) {
+        let scene = sizes().with("book.yaml", &without(&book, unused));
+        let run = format!("run sizes.yaml --set systems=[{system}] --prices book.yaml");
+        scene.text(&run);
     }
 }
 
 #[test]
 fn prices_of_places_are_looked_up_before_the_search() {
-    let text = fs::read_to_string(root().join("harness/places/modal-t4.yaml")).unwrap();
+    let text = shipped("harness/places/modal-t4.yaml");
     let (unpriced, _) = text.split_once("prices:").unwrap();
-    let sizes = SIZES.replace("spirt, mlless, p2p, p2p_lambda, scatterreduce, ", "");
-    let scene = Scene::of("sizes.yaml", &sizes);
+    let scene = Scene::of("sizes.yaml", &sized("systems: [gpu_baseline]\n"));
     scene.write("place.yaml", &format!("{unpriced}prices: []\n"));
     for verb in ["plan sizes.yaml --deadline 2h", "plan map"] {
-        let ended = scene
-            .run(&format!("{verb} -v --place ./place.yaml"))
-            .ends(2);
-        let ended = ended.says(&["place modal-t4", "ec2/modal-t4", "help: "]);
+        let ended = scene.run(&format!("{verb} -v --place ./place.yaml"));
+        let words = ["place modal-t4", "ec2/modal-t4", "help: "];
+        let ended = ended.ends(2).says(&words);
         assert!(!ended.message().contains("search"), "{}", ended.message());
     }
 }
@@ -319,8 +275,8 @@ fn prices_of_places_are_looked_up_before_the_search() {
 #[test]
 fn another_book_prices_a_run_whose_own_lacks_a_price() {
     let scene = Scene::empty();
-    let shipped = PriceBook::shipped().unwrap();
-    let lacking = without(&shipped, "s3_get");
+    let book = PriceBook::shipped().unwrap();
+    let lacking = without(&book, "s3_get");
     let new = NewRun {
         prices: Some(PriceBook::parse("lacking.yaml", &lacking).unwrap()),
         ..fixture::new_run("[]", 1)
@@ -330,7 +286,7 @@ fn another_book_prices_a_run_whose_own_lacks_a_price() {
     let outcome = fixture::outcome(&plan, 1.0);
     run.append_trial(&plan, &outcome).unwrap();
     drop(run);
-    scene.write("book.yaml", shipped.text());
+    scene.write("book.yaml", book.text());
     let words = ["s3_get", "report run --prices FILE"];
     scene.run("report run").ends(2).says(&words);
     scene.text("report run --prices book.yaml");

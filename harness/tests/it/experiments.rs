@@ -1,13 +1,13 @@
 //! Every experiment that is shipped is valid.
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use epochcost_experiment::{Experiment, Options, yaml_files};
 use epochcost_spec::claims::own::{OverRows, Place};
 use epochcost_spec::rows::Row;
 use epochcost_systems::Device;
 
-use crate::support::{Scene, holds, root};
+use crate::support::{Scene, holds, load, root, sized};
 
 fn shipped() -> Vec<PathBuf> {
     let files = yaml_files(&root().join("experiments")).unwrap();
@@ -17,11 +17,6 @@ fn shipped() -> Vec<PathBuf> {
 
 fn named(name: &str) -> Experiment {
     load(&root().join(format!("experiments/{name}.yaml")))
-}
-
-fn load(file: &Path) -> Experiment {
-    Experiment::load(file, &Options::default())
-        .unwrap_or_else(|error| panic!("{}", epochcost_planner::error::Error::from(error)))
 }
 
 #[test]
@@ -86,10 +81,9 @@ fn the_first_runs_have_every_system() {
 #[test]
 fn the_last_epoch_is_evaluated_too() {
     let scene = Scene::empty();
-    let text = "schema: 1\nname: some\nplatform: sim\ndataset: {name: cifar10}\nmodel: mobilenet\nworkers: 4\n\
-                batch_size: 8\nepochs: 8\nevaluate: {every: N}\nsystems: [allreduce]\n";
     let with = |every: &str| {
-        scene.write("some.yaml", &text.replace('N', every));
+        let own = format!("epochs: 8\nevaluate: {{every: {every}}}\nsystems: [allreduce]\n");
+        scene.write("some.yaml", &sized(&own));
         Experiment::load(&scene.file("some.yaml"), &Options::default())
     };
     let experiment = with("3").unwrap();

@@ -3,27 +3,26 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Scene, items};
+use crate::support::{Scene, items, sized};
 
 /// Simulated, with sizes only.
 const SIMULATED: &str = "\
-schema: 1
-name: simulated
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
-workers: 4
 batch_size: 512
-batches_per_worker: 3
 epochs: 2
-evaluate: never
 memory_mb: 3000
 systems: [spirt, allreduce, gpu_baseline]
 simulation: {compute: [stated-flops], limits: false}
 ";
 
+/// One with a finding of this formula.
+fn finding(formula: &str) -> Scene {
+    scene(&format!(
+        "findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n"
+    ))
+}
+
 fn scene(own: &str) -> Scene {
-    Scene::of("item.yaml", &format!("{SIMULATED}{own}"))
+    Scene::of("item.yaml", &sized(&format!("{SIMULATED}{own}")))
 }
 
 /// Runs it and returns its summary.
@@ -62,8 +61,7 @@ fn checks_and_findings_are_judged_row_by_row() {
 /// No compute profile knows the model on a GPU: the row is marked, and its cost decides no finding.
 #[test]
 fn a_finding_compares_no_cost_of_a_cpu_in_a_gpus_place() {
-    let finding = "findings:\n  - {says: it costs less, formula: \"cost_full_usd[allreduce] < 1000 * cost_full_usd[gpu_baseline]\"}\n";
-    let scene = scene(finding);
+    let scene = finding("cost_full_usd[allreduce] < 1000 * cost_full_usd[gpu_baseline]");
     let verdict = |code| run(&scene, code)["verdicts"][0]["verdict"].clone();
     assert_eq!(verdict(0), "holds");
     scene.edit("item.yaml", "[stated-flops]", "[epochcost-vcpu]");
@@ -75,9 +73,7 @@ fn a_finding_compares_no_cost_of_a_cpu_in_a_gpus_place() {
 #[test]
 fn what_a_formula_leaves_out_parts_no_named_rows() {
     let with = |systems: &str, formula: &str| {
-        let scene = scene(&format!(
-            "findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n"
-        ));
+        let scene = finding(formula);
         scene.edit("item.yaml", "[spirt, allreduce, gpu_baseline]", systems);
         scene
     };
@@ -96,14 +92,10 @@ fn what_a_formula_leaves_out_parts_no_named_rows() {
         "[spirt, {system: allreduce, workers: 8}, gpu_baseline]",
         "puts[spirt|allreduce] >= 0 * puts[gpu_baseline]",
     );
-    let words = [
-        "item.yaml:",
-        "findings.0.formula",
-        "nothing is compared of `allreduce`",
-        "help: ",
-        "name what differs",
-    ];
-    others.run("check item.yaml").ends(2).says(&words);
+    let refused = others.run("check item.yaml").ends(2);
+    refused
+        .says(&["item.yaml:", "findings.0.formula", "name what differs"])
+        .says(&["nothing is compared of `allreduce`", "help: "]);
 }
 
 /// The largest, the smallest and the best of several rows are looked for among all of them, in whichever
@@ -120,10 +112,8 @@ fn the_largest_of_several_rows_is_that_of_all() {
         "argmax(row, total_cost_usd) = w8",
         "argmin(row, total_cost_usd) = w2",
     ];
-    let told = |(place, formula): (usize, &&str)| {
-        format!("  - {{says: finding {place}, formula: \"{formula}\"}}\n")
-    };
-    let findings: String = holds.iter().enumerate().map(told).collect();
+    let told = holds.map(|formula| format!("  - {{says: {formula:?}, formula: {formula:?}}}\n"));
+    let findings = told.concat();
     let drawn = scene(&format!("findings:\n{findings}"));
     let row = |workers| format!("{{name: w{workers}, system: allreduce, workers: {workers}}}");
     let rows = [2, 8, 4].map(row).join(", ");
@@ -131,12 +121,13 @@ fn the_largest_of_several_rows_is_that_of_all() {
     drawn.edit("item.yaml", "limits: false", "limits: false, draws: 59");
     let summary = run(&drawn, 0);
     assert_eq!(items(&summary, "verdicts").len(), holds.len());
-    for (verdict, formula) in items(&summary, "verdicts").iter().zip(holds) {
-        assert_eq!(verdict["verdict"], "holds", "{formula}: {verdict}");
+    for verdict in items(&summary, "verdicts") {
+        assert_eq!(verdict["verdict"], "holds", "{verdict}");
     }
     // An instance has no cost per function, whichever of the two stands first.
-    let finding = "findings:\n  - {says: it costs, formula: \"max(row, cost_per_function_usd[spirt-mobilenet-paper|gpu-baseline-mobilenet-paper]) > 0\"}\n";
-    let summary = run(&scene(finding), 3);
+    let rows = "spirt-mobilenet-paper|gpu-baseline-mobilenet-paper";
+    let costly = finding(&format!("max(row, cost_per_function_usd[{rows}]) > 0"));
+    let summary = run(&costly, 3);
     assert_eq!(summary["verdicts"][0]["verdict"], "not_run");
 }
 
@@ -154,11 +145,6 @@ fn a_finding_that_no_row_has_figures_for_fails() {
 
 #[test]
 fn a_formula_is_checked_where_it_stands() {
-    let finding = |formula: &str| {
-        scene(&format!(
-            "findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n"
-        ))
-    };
     let misspelt = finding("putts >= 1").run("check item.yaml").ends(2);
     misspelt.says(&["item.yaml:15:30: ", "no `putts`", "did you mean `puts`"]);
     let formulas = [
@@ -169,7 +155,7 @@ fn a_formula_is_checked_where_it_stands() {
     ];
     let twice = scene("checks: [puts >= 1, puts >= 1]\n");
     let refused = formulas.map(finding).into_iter().chain([twice]);
-    let said = refused.map(|scene| scene.run("check item.yaml").ends(2).shown());
+    let said = refused.map(|scene| scene.run("check item.yaml").refusal());
     insta::assert_snapshot!(said.collect::<String>());
     // Rows that an option leaves out are no mistake of the file.
     let checked = finding("puts[not spirt] >= 1").run("check item.yaml --set systems=[allreduce]");
@@ -179,17 +165,17 @@ fn a_formula_is_checked_where_it_stands() {
 /// 3 batches a worker an epoch, 2 epochs, 4 workers of 3,000 MB.
 #[test]
 fn the_columns_of_the_table_agree_with_each_other() {
-    let metrics = [
-        "seconds_per_batch",
-        "total_seconds",
+    let times = ["seconds_per_batch", "total_seconds", "seconds_per_epoch"];
+    let costs = [
         "cost_per_function_usd",
         "cost_per_worker_usd",
         "total_cost_usd",
-        "seconds_per_epoch",
     ];
-    let claims = metrics.map(|metric| format!("  - {{says: {metric}, formula: {metric} >= 0}}\n"));
+    let claim = |metric: &str| format!("  - {{says: {metric}, formula: {metric} >= 0}}\n");
+    let claims = [times, costs].concat().into_iter().map(claim);
     // No function of the GPU baseline computes a mini-batch: that finding does not hold.
-    let summary = run(&scene(&format!("findings:\n{}", claims.concat())), 3);
+    let claims = claims.collect::<String>();
+    let summary = run(&scene(&format!("findings:\n{claims}")), 3);
     for row in items(&summary, "rows") {
         let observed = |metric: &str| {
             let mut verdicts = items(row, "verdicts").iter();

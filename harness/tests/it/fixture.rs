@@ -3,15 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-use epochcost_record::{DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory};
+use epochcost_record::{NewRun, PlannedRow, RunDirectory};
 use epochcost_spec::claims::Claim;
 use epochcost_spec::hash::sha256_hex;
 use epochcost_spec::metering::{Invocation, TrialOutcome};
 use epochcost_spec::rows::{Row, TrialPlan};
 use epochcost_systems::{
-    DataPlan, Device, Evaluate, Evaluation, Fidelity, Host, Job, PurposeTraffic, Record, Sizes,
-    StageSeconds, StepRecord, find, find_model,
+    Fidelity, Host, Job, PurposeTraffic, Record, Sizes, StageSeconds, StepRecord, find, find_model,
+    testing,
 };
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
 pub const SYSTEMS: [&str; 5] = [
     "spirt",
@@ -41,59 +43,35 @@ const WORKERS: usize = 4;
 const EPOCHS: usize = 2;
 const BATCHES: usize = 3;
 
+/// What JSON says.
+fn of<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
 pub fn sizes() -> Sizes {
     find_model("mobilenet").unwrap().sizes
 }
 
 pub fn row(system: &str) -> Row {
-    epochcost_testing::watch();
-    let known = find(system).unwrap();
+    let usual = testing::job(system, Fidelity::Paper, WORKERS, &Map::new()).unwrap();
     let job = Job {
         trial: String::new(),
-        system: system.into(),
-        fidelity: Fidelity::Paper,
-        settings: known
-            .settings(Fidelity::Paper, &serde_json::Map::new())
-            .unwrap(),
         model: "mobilenet".into(),
-        data: DataPlan {
-            dataset: "synthetic-cifar10".into(),
-            record_bytes: 3073,
-            train_samples: 2048,
-            validation_samples: 0,
-            test_samples: 512,
-            augment: false,
-        },
-        workers: WORKERS,
+        data: of(
+            json!({"dataset": "synthetic-cifar10", "record_bytes": 3073, "train_samples": 2048,
+                        "validation_samples": 0, "test_samples": 512, "augment": false}),
+        ),
         batch_size: 32,
         batches_per_worker: BATCHES,
-        last_batch: None,
         epochs: EPOCHS,
         seed: 1,
-        optimizer: known.optimizer(Fidelity::Paper),
-        evaluate: Evaluate::EveryEpoch,
-        device: Device::Cpu,
-        attack: None,
+        ..usual
     };
-    Row {
-        id: format!("{system}-paper"),
-        job,
-        memory_mb: 2048,
-        function_memory_mb: Default::default(),
-        timeout_s: 900,
-        instance_type: "g4dn.xlarge".into(),
-        cpu_fallback: true,
-        precision: Default::default(),
-        faults: Vec::new(),
-        own_model: None,
-        classes: None,
-        jobs: 1,
-        one_machine: None,
-        constants: std::collections::BTreeMap::new(),
-        client: None,
-        tensor_store: None,
-        sandbox: Default::default(),
-    }
+    let row = json!({
+        "id": format!("{system}-paper"), "job": job, "memory_mb": 2048, "timeout_s": 900,
+        "instance_type": "g4dn.xlarge", "cpu_fallback": true, "faults": [],
+    });
+    of(row)
 }
 
 pub fn plan(system: &str, trial: usize) -> TrialPlan {
@@ -129,24 +107,12 @@ pub fn new_run(claims: &str, trials: usize) -> NewRun {
         experiment_yaml: "name: fixture\n".into(),
         rows: planned(trials),
         claims: serde_json::from_str::<Vec<Claim>>(claims).unwrap(),
-        datasets: vec![DatasetRecord {
-            name: "synthetic-cifar10".into(),
-            generated: true,
-            files: vec![FileHash {
-                name: "data_batch_1.bin".into(),
-                sha256: "ab".repeat(32),
-            }],
-        }],
+        datasets: of(json!([{"name": "synthetic-cifar10", "generated": true,
+                             "files": [{"name": "data_batch_1.bin", "sha256": "ab".repeat(32)}]}])),
         seeds: (0..trials as u64).map(|trial| 100 + trial).collect(),
-        command: ["epochcost", "run", "fixture.yaml"]
-            .map(str::to_owned)
-            .into(),
+        command: of(json!(["epochcost", "run", "fixture.yaml"])),
         worker: None,
-        limits: vec![Limit {
-            what: "cpu".into(),
-            enforced: true,
-            how: "cgroup v1".into(),
-        }],
+        limits: of(json!([{"what": "cpu", "enforced": true, "how": "cgroup v1"}])),
         servers: Vec::new(),
         rehearsed: false,
         simulation: None,
@@ -167,9 +133,8 @@ pub fn outcome(plan: &TrialPlan, slower: f64) -> TrialOutcome {
     for rank in 0..WORKERS {
         for epoch in 0..EPOCHS {
             for batch in 0..BATCHES {
-                outcome.records.push(Record::Step(Box::new(step(
-                    job, rank, epoch, batch, place, slower,
-                ))));
+                let step = step(job, rank, epoch, batch, place, slower);
+                outcome.records.push(Record::Step(Box::new(step)));
             }
             if rank == 0 {
                 let correct = 200 + 120 * epoch + 20 * place as usize;
@@ -177,21 +142,14 @@ pub fn outcome(plan: &TrialPlan, slower: f64) -> TrialOutcome {
                     rank,
                     epoch,
                     at_s: 1010.0,
-                    evaluation: Evaluation {
-                        loss: 1.5,
-                        correct,
-                        samples: 512,
-                    },
+                    evaluation: of(json!({"loss": 1.5, "correct": correct, "samples": 512})),
                     validation: None,
                 });
             }
         }
-        outcome.invocations.push(invocation(
-            rank,
-            system.deployment().worker_host(),
-            outcome.wall_s,
-            place,
-        ));
+        let host = system.deployment().worker_host();
+        let invocation = invocation(rank, host, outcome.wall_s, place);
+        outcome.invocations.push(invocation);
     }
     if let Some(Record::Step(first)) = outcome.records.first_mut() {
         let total = system.bind(job).unwrap().traffic(plan.sizes).unwrap();
@@ -240,40 +198,22 @@ fn step(job: &Job, rank: usize, epoch: usize, batch: usize, place: f64, slower: 
         batch: Some(batch),
         started_s: 1000.0 + done * (2.0 + place * 0.4) * slower,
         seconds: scaled,
-        traffic: PurposeTraffic::default(),
-        stored: Default::default(),
         loss: Some(2.3 - 0.12 * done - 0.03 * place),
         // What MLLess sends whole; the other systems do not tell.
         update_density: (job.system == "mlless").then_some(1.0),
-        waits: Default::default(),
-        staleness: None,
-        usage: Default::default(),
         parameters_digest: Some(format!("{}-{epoch}-{batch}", job.system)),
+        ..StepRecord::default()
     }
 }
 
 fn invocation(rank: usize, host: Host, wall_s: f64, place: f64) -> Invocation {
-    let function = host == Host::Function;
-    Invocation {
-        request_id: format!("request-{rank}"),
-        host,
-        function: "worker".into(),
-        rank,
-        alike: 1,
-        epoch: 0,
-        batch: None,
-        sandbox: format!("sandbox-{rank}"),
-        started_s: 1000.0,
-        ended_s: 1000.0 + wall_s,
-        cold: true,
-        init_ms: Some(120.0),
-        duration_ms: wall_s * 1e3 - 120.0,
-        billed_ms: (wall_s * 1e3) as u64,
-        memory_mb: function.then_some(2048),
-        peak_memory_mb: Some(310 + 10 * place as u32),
-        cpu_ms: Some(wall_s * 700.0),
-        error: None,
-    }
+    let memory_mb = (host == Host::Function).then_some(2048);
+    of(json!({
+        "request_id": format!("request-{rank}"), "host": host, "function": "worker", "rank": rank, "epoch": 0,
+        "batch": null, "sandbox": format!("sandbox-{rank}"), "started_s": 1000.0, "ended_s": 1000.0 + wall_s,
+        "cold": true, "init_ms": 120.0, "duration_ms": wall_s * 1e3 - 120.0, "billed_ms": (wall_s * 1e3) as u64,
+        "memory_mb": memory_mb, "peak_memory_mb": 310 + 10 * place as u32, "cpu_ms": wall_s * 700.0, "error": null,
+    }))
 }
 
 /// A trial whose worker died.
@@ -333,8 +273,7 @@ pub fn reseal(run: &Path) {
         fs::write(&file, lines.collect::<String>()).unwrap();
     }
     let manifest = run.join("manifest.json");
-    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(&fs::read(&manifest).unwrap())
-    else {
+    let Ok(mut value) = serde_json::from_slice::<Value>(&fs::read(&manifest).unwrap()) else {
         return;
     };
     let fields = value.as_object_mut().unwrap();

@@ -7,7 +7,7 @@ use epochcost_record::SCHEMA_VERSION;
 use serde_json::json;
 
 use crate::fixture;
-use crate::support::{Scene, holds};
+use crate::support::{Scene, cases, holds};
 
 /// A whole run in `run`: ten trials, one of which failed, so that its report ends with 3.
 fn scene() -> Scene {
@@ -92,20 +92,15 @@ fn a_file_cut_off_is_refused_with_its_line() {
 
 #[test]
 fn lines_that_no_longer_parse_are_refused_with_their_number() {
-    for (file, line, before, after) in [
-        ("trials.jsonl", 3, r#""wall_s":"#, r#""wall_s":x"#),
-        ("trials.jsonl", 4, r#""wall_s":"#, r#""wall":"#),
-        ("trials.jsonl", 5, r#""seed":"#, r#""seed":-"#),
-        (
-            "invocations.jsonl",
-            7,
-            r#""billed_ms":"#,
-            r#""billed_ms":"many""#,
-        ),
-        ("invocations.jsonl", 8, r#""rank":"#, r#""extra":1,"rank":"#),
-    ] {
+    for ([file, line, before, after], _) in cases(&[
+        r#"trials.jsonl | 3 | "wall_s": | "wall_s":x"#,
+        r#"trials.jsonl | 4 | "wall_s": | "wall":"#,
+        r#"trials.jsonl | 5 | "seed": | "seed":-"#,
+        r#"invocations.jsonl | 7 | "billed_ms": | "billed_ms":"many""#,
+        r#"invocations.jsonl | 8 | "rank": | "extra":1,"rank":"#,
+    ]) {
         let scene = scene();
-        edit_line(&scene, file, line, before, after);
+        edit_line(&scene, file, line.parse().unwrap(), before, after);
         let place = format!("{file}, line {line}");
         refused(&scene, &[&place, "damaged or was edited"]);
     }
@@ -113,32 +108,17 @@ fn lines_that_no_longer_parse_are_refused_with_their_number() {
 
 #[test]
 fn lines_that_do_not_belong_are_refused_with_their_number() {
-    for (line, before, after, why) in [
-        (
-            2,
-            r#""row":"mlless-paper""#,
-            r#""row":"other""#,
-            "has no other",
-        ),
-        (
-            6,
-            r#""trial":1"#,
-            r#""trial":2"#,
-            "has no spirt-paper trial 2",
-        ),
-        (6, r#""trial":1"#, r#""trial":0"#, "line 1 already"),
-        (1, r#""seed":100"#, r#""seed":7"#, "seed"),
-        (1, r#""wall_s":20.0"#, r#""wall_s":-20.0"#, "-20 s"),
-        (
-            1,
-            r#""invocations":4"#,
-            r#""invocations":3"#,
-            "3 invocations",
-        ),
-    ] {
+    for ([line, before, after], why) in cases(&[
+        r#"2 | "row":"mlless-paper" | "row":"other" | has no other"#,
+        r#"6 | "trial":1 | "trial":2 | has no spirt-paper trial 2"#,
+        r#"6 | "trial":1 | "trial":0 | line 1 already"#,
+        r#"1 | "seed":100 | "seed":7 | seed"#,
+        r#"1 | "wall_s":20.0 | "wall_s":-20.0 | -20 s"#,
+        r#"1 | "invocations":4 | "invocations":3 | 3 invocations"#,
+    ]) {
         let scene = scene();
-        edit_line(&scene, "trials.jsonl", line, before, after);
-        refused(&scene, &[&format!("trials.jsonl, line {line}"), why]);
+        edit_line(&scene, "trials.jsonl", line.parse().unwrap(), before, after);
+        refused(&scene, &[&format!("trials.jsonl, line {line}"), why[0]]);
     }
     let scene = scene();
     let own = r#""row":""#;

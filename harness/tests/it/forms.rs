@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use epochcost_channels::{Allowance, Traffic};
+use epochcost_channels::Allowance;
 use epochcost_experiment::{Experiment, Form, FormName, Options, yaml_files};
 use epochcost_platform::aws_plan::{Limits, Training, bound, training};
 use epochcost_platform::{Figures, Invoked, RowUsage, simulator};
@@ -10,7 +10,7 @@ use epochcost_spec::cost::PriceBook;
 use epochcost_spec::rows::Row;
 use serde_json::{Value, json};
 
-use crate::support::{Scene, cases, items, root};
+use crate::support::{Scene, cases, items, root, sized};
 
 /// Every shipped file with a form for AWS that is not left out.
 fn with_form() -> Vec<(PathBuf, Form)> {
@@ -57,10 +57,8 @@ fn differing(a: &Value, b: &Value, path: &str, found: &mut BTreeSet<String>) {
 
 /// Fields of a row that a form may change by setting `path`.
 fn changed_by(path: &str) -> Vec<&str> {
-    let of_row = path
-        .split_once('.')
-        .filter(|(first, _)| *first == "systems");
-    let of_row = of_row.and_then(|(_, rest)| Some(rest.split_once('.')?.1));
+    let of_system = path.strip_prefix("systems.");
+    let of_row = of_system.and_then(|rest| Some(rest.split_once('.')?.1));
     match of_row.unwrap_or(path) {
         "dataset" => vec!["job.data"],
         "device" => vec!["job.device", "cpu_fallback"],
@@ -124,14 +122,6 @@ fn limits_hold_in_every_forecast_of_a_form_for_aws() {
 }
 
 const BASE: &str = "\
-schema: 1
-name: base
-platform: sim
-dataset: {name: synthetic-mnist}
-model: lenet5
-workers: 2
-batch_size: 8
-epochs: 1
 simulation: {constants: {function.cold_start_s: {value: 1, assumed: a test}}}
 systems:
   - allreduce
@@ -141,22 +131,21 @@ systems:
 #[test]
 fn a_form_says_what_it_drops_and_names_rows() {
     let check = |form: &str| {
-        let base = format!("{BASE}forms: {{aws: {form}}}\n");
+        let base = sized(&format!("{BASE}forms: {{aws: {form}}}\n"));
         Scene::of("base.yaml", &base).run("check base.yaml")
     };
     let dropped = "set: {platform: aws}, drop: [constants]";
-    check(&format!("{{{dropped}}}")).ends(0);
-    check(&format!(
-        "{{{dropped}, without: {{allreduce-lenet5-paper: a}}}}"
-    ))
-    .ends(0);
+    let without = ", without: {allreduce-mobilenet-paper: a}";
+    for without in ["", without] {
+        check(&format!("{{{dropped}{without}}}")).ends(0);
+    }
     for ([form], words) in cases(&[
         "{set: {platform: aws}} | it keeps `constants`",
         "{set: {platform: aws}, drop: [constants, client]} | nothing states the `client`",
-        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-papre: a}} | \
-         did you mean `allreduce-lenet5-paper`?",
+        "{set: {platform: aws}, drop: [constants], without: {allreduce-mobilenet-papre: a}} | \
+         did you mean `allreduce-mobilenet-paper`?",
         "{set: {platform: aws}, leave_out: a} | leave_out",
-        "{drop: [constants], without: {allreduce-lenet5-paper: ' '}} | reason",
+        "{drop: [constants], without: {allreduce-mobilenet-paper: ' '}} | reason",
         "{set: {platform: asw}, drop: [constants]} | asw",
     ]) {
         let refused = check(form).ends(2);
@@ -265,16 +254,10 @@ fn of_first(row: &Training) -> Limits {
 #[test]
 fn an_invocation_may_ask_eight_times_as_often_as_forecast() {
     for (of_each, lists, reads) in [(0, 500, 2_000), (100, 800, 2_000), (1_000, 8_000, 16_000)] {
-        let requests = Traffic {
-            lists: of_each,
-            gets: of_each,
-            missed_gets: of_each,
-            ..Traffic::default()
-        };
-        let row = training(&usage_of(Invoked {
-            requests,
-            ..Invoked::default()
-        }));
+        let mut first = Invoked::default();
+        let asked = &mut first.requests;
+        (asked.lists, asked.gets, asked.missed_gets) = (of_each, of_each, of_each);
+        let row = training(&usage_of(first));
         assert_eq!(of_first(&row).allowance, Allowance { lists, reads });
         assert_eq!(row.limits("another").allowance.reads, 2_000);
     }
@@ -292,13 +275,11 @@ fn time_limits_follow_from_the_forecast_and_never_exceed_the_row_s() {
         (112.5, 150.0, 900, 1_200),
         (5_000.0, 5_000.0, 900, 1_800),
     ] {
-        let usage = RowUsage {
-            seconds: trial_s,
-            ..usage_of(Invoked {
-                seconds: function_s,
-                ..Invoked::default()
-            })
-        };
+        let mut usage = usage_of(Invoked {
+            seconds: function_s,
+            ..Invoked::default()
+        });
+        usage.seconds = trial_s;
         let row = training(&usage);
         assert_eq!(of_first(&row).timeout_s, timeout_s, "{function_s}");
         assert_eq!(row.deadline_s().unwrap(), deadline_s, "{trial_s}");

@@ -1,11 +1,10 @@
 //! The settings of figure 4 are those that the recorded search chose.
 use std::collections::BTreeMap;
 
-use epochcost_experiment::{Experiment, Options};
 use epochcost_systems::Job;
 use serde_json::Value;
 
-use crate::support::{root, shipped};
+use crate::support::{load, root, shipped};
 
 const RECORD: &str = "results/records/2026-11-22-figure4-grid.csv";
 /// Tries per system.
@@ -14,9 +13,7 @@ const GRIDS: [&str; 2] = ["grids/figure4-grid.yaml", "grids/figure4-spirt-grid.y
 
 fn jobs(file: &str) -> Vec<Job> {
     let file = root().join("experiments/cost-performance").join(file);
-    let experiment = Experiment::load(&file, &Options::default())
-        .unwrap_or_else(|error| panic!("{}", epochcost_planner::error::Error::from(error)));
-    experiment.rows.into_iter().map(|row| row.job).collect()
+    load(&file).rows.into_iter().map(|row| row.job).collect()
 }
 
 /// What a search chooses: rounds per epoch, learning rate and momentum, as written.

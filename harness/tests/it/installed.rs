@@ -7,7 +7,7 @@ use epochcost_platform::local::worker::find_or_build;
 use epochcost_spec::shipped;
 use serde_json::json;
 
-use crate::support::{self, Ended, Scene, holds};
+use crate::support::{self, Ended, Scene, holds, lacks};
 
 /// An installation, and an empty directory to work in.
 struct Installed {
@@ -62,17 +62,12 @@ impl Installed {
 fn shipped_experiments_are_found_by_their_names() {
     let installed = Installed::new();
     let listed = installed.text("list experiments");
-    let names = [
-        "smoke",
-        "own-model",
-        "cost-performance/table2",
-        "p2p/table1",
-    ];
-    for name in names {
+    let table2 = "cost-performance/table2";
+    for name in ["smoke", "own-model", table2, "p2p/table1"] {
         holds(&listed, &[&format!("\n{name} ")]);
     }
-    assert!(!listed.contains("not valid"), "{listed}");
-    for named in ["smoke", "smoke.yaml", "experiments/smoke.yaml", names[2]] {
+    lacks(&listed, &["not valid"]);
+    for named in ["smoke", "smoke.yaml", "experiments/smoke.yaml", table2] {
         holds(installed.text(&format!("check {named}")), &["rows"]);
     }
     // What lies beside experiments is found as well.
@@ -101,14 +96,8 @@ fn a_run_records_whether_its_experiment_is_a_shipped_one() {
 fn a_missing_worker_is_named_with_what_to_do() {
     let installed = Installed::new();
     let ended = installed.run("run smoke").ends(5);
-    let words = [
-        "bin",
-        "libexec/epochcost",
-        "EPOCHCOST_WORKER",
-        "--platform sim",
-    ];
-    let error = ended.says(&words).message();
-    assert!(!error.contains("cargo"), "{error}");
+    let ended = ended.says(&["bin", "libexec/epochcost", "EPOCHCOST_WORKER"]);
+    lacks(ended.says(&["--platform sim"]).message(), &["cargo"]);
 }
 
 #[test]
@@ -145,8 +134,8 @@ fn init_writes_everything_and_overwrites_nothing() {
     // With a changed file.
     work.write("mine/experiments/smoke.yaml", "mine");
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
-    let ended = installed.run("list --write mine");
-    ended.ends(2).says(&["mine/experiments/smoke.yaml"]);
+    let ended = installed.run("list --write mine").ends(2);
+    ended.says(&["mine/experiments/smoke.yaml"]);
     assert_eq!(work.read("mine/experiments/smoke.yaml"), "mine");
     assert!(!work.has("mine/experiments/learn.yaml"));
     // Its lines can be copied, whatever the directory's name.
@@ -164,12 +153,11 @@ const MODULES: &str = "workloads/systems/src/systems/mod.rs";
 /// A copy of the files that a new system changes.
 fn checkout() -> Scene {
     let scene = Scene::empty();
-    for experiment in ["experiments/smoke.yaml", "experiments/mobilenet.yaml"] {
-        scene.write(experiment, &support::shipped(experiment));
+    let [smoke, mobilenet] = ["experiments/smoke.yaml", "experiments/mobilenet.yaml"];
+    for file in [smoke, mobilenet, REGISTRY, MODULES] {
+        scene.write(file, &support::shipped(file));
     }
     scene
-        .with(REGISTRY, &support::shipped(REGISTRY))
-        .with(MODULES, &support::shipped(MODULES))
 }
 
 /// What the tests of the systems compile is the document's example; this is that example
@@ -187,14 +175,12 @@ fn a_new_system_is_the_documents_example() {
     let own = checkout.read("workloads/systems/src/systems/pair_mean.rs");
     let own = own
         .replace("pair-mean", "gossip")
-        .replace("pair_mean", "gossip");
-    let own = own.replace("PairMean", "Gossip");
+        .replace("PairMean", "Gossip");
+    let own = own.replace("pair_mean", "gossip");
     let (file, _) = own.split_once("\n#[cfg(test)]").unwrap();
     let experiment = checkout.read("experiments/pair_mean.yaml");
-    holds(
-        &document,
-        &[file, &experiment.replace("pair_mean", "gossip")],
-    );
+    let experiment = experiment.replace("pair_mean", "gossip");
+    holds(&document, &[file, &experiment]);
 
     let registry = checkout.read(REGISTRY);
     let line = "        &super::pair_mean::PairMean,\n";
@@ -208,14 +194,11 @@ fn a_new_system_is_the_documents_example() {
     }
 
     // A second time, elsewhere, and under names that cannot be.
-    new("pair_mean")
-        .ends(2)
-        .says(&["pair_mean.rs is there already"]);
+    let again = new("pair_mean").ends(2);
+    again.says(&["pair_mean.rs is there already"]);
     let elsewhere = installed.run("dev new system other").ends(2);
     let error = elsewhere.says(&["--checkout"]).message();
-    assert!(
-        error.contains("registry.rs") || error.contains("mod.rs"),
-        "{error}"
-    );
+    let is_named = error.contains("registry.rs") || error.contains("mod.rs");
+    assert!(is_named, "{error}");
     new("spirt").ends(2).says(&["a system already"]);
 }

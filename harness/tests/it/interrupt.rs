@@ -9,18 +9,11 @@ use std::time::{Duration, Instant};
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
-use crate::support::Scene;
+use crate::support::{Scene, trained};
 
 /// Two trials; the second waits for a worker that is ten minutes late.
 const EXPERIMENT: &str = "\
-schema: 1
-name: interrupted
-dataset: {name: synthetic-mnist, train: 256, test: 32}
-model: lenet5
-workers: 2
-batch_size: 8
 batches_per_worker: 2
-epochs: 1
 systems:
   - system: allreduce
   - system: scatterreduce
@@ -42,7 +35,7 @@ struct Trials {
 
 impl Trials {
     fn new() -> Self {
-        let scene = Scene::of("interrupted.yaml", EXPERIMENT);
+        let scene = Scene::of("interrupted.yaml", &trained(EXPERIMENT));
         let worker = scene.file("bootstrap");
         fs::copy(find_or_build().unwrap().path, &worker).unwrap();
         let worker = worker.canonicalize().unwrap();
@@ -68,11 +61,9 @@ impl Trials {
     }
 
     fn processes(&self) -> usize {
-        let executables = fs::read_dir("/proc").unwrap().flatten();
-        executables
-            .filter_map(|entry| fs::read_link(entry.path().join("exe")).ok())
-            .filter(|executable| *executable == self.worker)
-            .count()
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let executables = all.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok());
+        executables.filter(|own| *own == self.worker).count()
     }
 
     /// The first trial is done, the second has both its workers.

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use epochcost_experiment::{Experiment, Options};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -226,6 +227,23 @@ impl Ended {
         serde_json::from_slice(&self.output.stdout).unwrap()
     }
 
+    /// What is said of bad input, without its excerpt: the line of the place, and a mark below the column.
+    #[track_caller]
+    pub fn refusal(self) -> String {
+        let refused = self.ends(2);
+        let message = refused.message();
+        let place: Vec<&str> = message.split(": ").nth(1).unwrap().split(':').collect();
+        let [file, line, column] = place[..] else {
+            return message;
+        };
+        let [row, column] = [line, column].map(|number| number.parse::<usize>().unwrap());
+        let text = fs::read_to_string(refused.directory.join(file)).unwrap();
+        let (shown, margin) = (text.lines().nth(row - 1).unwrap(), line.len());
+        let excerpt = format!("\n {line} | {shown}\n {:margin$} | {:>column$}\n", "", "^");
+        holds(&message, &[&excerpt]);
+        message.replacen(&excerpt, "\n", 1)
+    }
+
     /// Exit code, standard output and error for a snapshot: the same in every directory.
     pub fn shown(&self) -> String {
         let directory = self.directory.display().to_string();
@@ -246,6 +264,13 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// An experiment as it is read without options.
+#[track_caller]
+pub fn load(file: &Path) -> Experiment {
+    let experiment = Experiment::load(file, &Options::default());
+    experiment.unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
 /// The text of a file of the repository.
 pub fn shipped(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
@@ -255,4 +280,27 @@ pub fn shipped(path: &str) -> String {
 #[track_caller]
 pub fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().unwrap()
+}
+
+/// An experiment in virtual time that has sizes alone: these lines, and before them every usual one that is not
+/// among them.
+pub fn sized(lines: &str) -> String {
+    let usual = "schema: 1\nname: x\nplatform: sim\ndataset: {name: cifar10}\nmodel: mobilenet\nworkers: 4\n\
+                 batch_size: 64\nbatches_per_worker: 3\nepochs: 1\nevaluate: never\nmemory_mb: 3008\n";
+    completed(lines, usual)
+}
+
+/// One that trains on this machine, in the same way.
+pub fn trained(lines: &str) -> String {
+    let usual = "schema: 1\nname: x\ndataset: {name: synthetic-mnist, train: 256, test: 32}\nmodel: lenet5\n\
+                 workers: 2\nbatch_size: 8\nbatches_per_worker: 1\nepochs: 1\n";
+    completed(lines, usual)
+}
+
+fn completed(lines: &str, usual: &str) -> String {
+    let field = |line: &str| line.split(':').next().unwrap().to_owned();
+    let own: Vec<String> = lines.lines().map(field).collect();
+    let usual = usual.split_inclusive('\n');
+    let missing = usual.filter(|line| !own.contains(&field(line)));
+    missing.chain([lines]).collect()
 }

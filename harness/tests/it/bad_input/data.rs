@@ -16,26 +16,12 @@ fn cifar(bytes: usize) -> Scene {
 }
 
 #[test]
-fn a_missing_data_file() {
-    assert_snapshot!(refused(&[(GENERATED, "{name: cifar10}")]));
-}
-
-#[test]
-fn a_truncated_cifar_file() {
-    let scene = cifar(3073);
-    let message = refusal(scene.run("run bad.yaml"));
-    assert_eq!(message, refusal(scene.run("check bad.yaml")));
-    assert_snapshot!(message);
-}
-
-/// Right sizes, wrong bytes: only reading the file can tell, so only `run` does.
-#[test]
-fn a_corrupted_cifar_file() {
-    assert_snapshot!(refusal(cifar(30_730_000).run("run bad.yaml --out out")));
-}
-
-#[test]
-fn a_corrupted_generated_file() {
+fn missing_and_damaged_files() {
+    let cut = cifar(3073);
+    let truncated = refusal(cut.run("run bad.yaml"));
+    assert_eq!(truncated, refusal(cut.run("check bad.yaml")));
+    // Right sizes, wrong bytes: only reading the file can tell, so only `run` does.
+    let corrupted = refusal(cifar(30_730_000).run("run bad.yaml --out out"));
     let directory = "{name: synthetic-cifar10, train: 600, test: 100, directory: made}";
     let scene = with(GENERATED, directory);
     let made = scene.run("run bad.yaml --out first");
@@ -44,5 +30,7 @@ fn a_corrupted_generated_file() {
     let mut bytes = fs::read(&file).unwrap();
     bytes[5] ^= 1;
     fs::write(&file, bytes).unwrap();
-    assert_snapshot!(refusal(scene.run("run bad.yaml --out out")));
+    let generated = refusal(scene.run("run bad.yaml --out out"));
+    let missing = refused(&[&format!("{GENERATED} | {{name: cifar10}}")]);
+    assert_snapshot!([missing, truncated, corrupted, generated].concat());
 }

@@ -17,38 +17,35 @@ fn the_good_experiment_is_good() {
 #[test]
 fn names_that_are_not_known() {
     assert_snapshot!(refused(&[
-        ("epochs: 2", "epoch: 2"),
-        ("- system: allreduce", "- {system: allreduce, wrokers: 2}"),
-        ("train: 600", "training: 600"),
-        ("system: allreduce", "system: allreduc"),
-        ("model: mobilenet", "model: mobilnet"),
-        ("synthetic-cifar10", "cifar11"),
-        ("poll_interval_ms", "poll_interval"),
-        ("epochs: 2", "epochs: 2\nplatform: azure"),
-        ("epochs: 2", "epochs: 2\noptimizer: {lars: {}}"),
-        (
-            "epochs: 2",
-            "epochs: 2\nservices: real\ntensor_store: {kind: modul}"
-        ),
+        "epochs: 2 | epoch: 2",
+        "- system: allreduce | - {system: allreduce, wrokers: 2}",
+        "train: 600 | training: 600",
+        "system: allreduce | system: allreduc",
+        "model: mobilenet | model: mobilnet",
+        "synthetic-cifar10 | cifar11",
+        "poll_interval_ms | poll_interval",
+        "epochs: 2 | epochs: 2\nplatform: azure",
+        "epochs: 2 | epochs: 2\noptimizer: {lars: {}}",
+        "epochs: 2 | epochs: 2\nservices: real\ntensor_store: {kind: modul}",
     ]));
 }
 
+/// A list of the size of an image is asked for in words.
 #[test]
 fn wrong_types_and_numbers() {
     assert_snapshot!(refused(&[
-        ("epochs: 2", "epochs: two"),
-        ("workers: 4", "workers: -4"),
-        ("workers: 4", "workers: [4]"),
-        ("epochs: 2", "epochs: 2\naugment: 3"),
-        ("workers: 4", "workers: 0"),
-        ("batch_size: 8", "batch_size: 0"),
-        ("epochs: 2", "epochs: 0"),
-        ("epochs: 2", "epochs: 2\ntrials: 0"),
-        ("timeout_s: 900", "timeout_s: 901"),
-        (
-            "epochs: 2",
-            "epochs: 2\noptimizer: {sgd: {learning_rate: -1}}"
-        ),
+        "epochs: 2 | epochs: two",
+        "workers: 4 | workers: -4",
+        "workers: 4 | workers: [4]",
+        "epochs: 2 | epochs: 2\naugment: 3",
+        "workers: 4 | workers: 0",
+        "batch_size: 8 | batch_size: 0",
+        "epochs: 2 | epochs: 0",
+        "epochs: 2 | epochs: 2\ntrials: 0",
+        "timeout_s: 900 | timeout_s: 901",
+        "epochs: 2 | epochs: 2\noptimizer: {sgd: {learning_rate: -1}}",
+        "model: mobilenet | \
+         models: [{name: mine, parameters: 1000, input: [1024], classes: 10, flops_per_sample: 1000000}]\nmodel: mine",
     ]));
 }
 
@@ -57,79 +54,49 @@ fn what_is_missing_twice_or_not_yaml() {
     // Of two models of one name, one would be trained without a word.
     let model = "\n  - {name: mine, parameters: 1000, flops_per_sample: 1e4, activation_bytes_per_sample: 1e3}";
     assert_snapshot!(refused(&[
-        ("workers: 4\n", ""),
-        ("name: bad-input\n", ""),
-        ("workers: 4", "workers: 4\nworkers: 2"),
-        ("epochs: 2", &format!("epochs: 2\nmodels:{model}{model}")),
-        ("epochs: 2", "epochs: [2"),
+        "workers: 4\n | ",
+        "name: bad-input\n | ",
+        "workers: 4 | workers: 4\nworkers: 2",
+        &format!("epochs: 2 | epochs: 2\nmodels:{model}{model}"),
+        "epochs: 2 | epochs: [2",
         // The parser blames the line before a tab.
-        ("epochs: 2", "\tepochs: 2"),
+        "epochs: 2 | \tepochs: 2",
     ]));
 }
 
-/// A replica of one machine computes on a GPU of its own, which the machine must have.
+/// A replica of one machine computes on a GPU of its own; 600 samples are 150 for each of 4 workers: 18 batches of
+/// 8, and the rest, on which peers train, too; and a head of other classes has sizes, and no code that trains it.
 #[test]
-fn replicas_that_would_share_a_gpu() {
-    let system = "- system: allreduce";
-    assert_snapshot!(refused(&[
-        (system, "- system: mirrored"),
-        (system, "- {system: mirrored, instance_type: t2.small}"),
-    ]));
+fn what_does_not_fit_a_model_its_data_or_its_place() {
+    let system = "  - system: allreduce\n";
+    let peers = "  - system: p2p\n    batches_per_worker: 19\n  - {system: p2p_lambda, batches_per_worker: 19}\n  - system: allreduce\n";
+    with(system, peers).run("check bad.yaml").ends(0);
     for suitable in [
         "instance_type: g6.12xlarge",
         "workers: 1",
         "device: {kind: cpu}",
     ] {
-        let scene = with(system, &format!("- {{system: mirrored, {suitable}}}"));
-        scene.run("check bad.yaml").ends(0);
+        let mirrored = format!("  - {{system: mirrored, {suitable}}}\n");
+        with(system, &mirrored).run("check bad.yaml").ends(0);
     }
-}
-
-/// 600 samples are 150 for each of 4 workers: 18 batches of 8, and the rest, on which peers train, too.
-#[test]
-fn more_batches_than_the_data_holds() {
-    let system = "  - system: allreduce\n";
-    let peers = "  - system: p2p\n    batches_per_worker: 19\n  - {system: p2p_lambda, batches_per_worker: 19}\n  - system: allreduce\n";
-    with(system, peers).run("check bad.yaml").ends(0);
     assert_snapshot!(refused(&[
-        ("batches_per_worker: 3", "batches_per_worker: 19"),
-        ("batch_size: 8", "batch_size: 151"),
-        (system, &peers.replacen("19", "20", 1)),
+        "batches_per_worker: 3 | batches_per_worker: 19",
+        "batch_size: 8 | batch_size: 151",
+        &format!("{system} | {}", peers.replacen("19", "20", 1)),
+        "- system: allreduce | - system: mirrored",
+        "- system: allreduce | - {system: mirrored, instance_type: t2.small}",
+        "memory_mb: 2048 | memory_mb: 64",
+        "memory_mb: 2048 | memory_mb: 10241",
+        "memory_mb: 2048 | memory_mb: 2048\nfunction_memory_mb: {update_model: 64}",
+        "model: mobilenet | model: lenet5",
+        "model: mobilenet | model: mobilenet\nclasses: 1000",
+        "epochs: 2 | epochs: 2\noptimizer: {adam: {learning_rate: 0.1}}",
+        "epochs: 2 | epochs: 2\nfidelity: tuned\ndevice: {kind: cpu, precision: tf32}",
+        "epochs: 2 | epochs: 2\nfidelity: tuned\ndevice: {kind: cpu, precision: bf16}",
+        "epochs: 2 | epochs: 2\ntensor_store: {kind: plain}",
     ]));
-}
-
-#[test]
-fn what_does_not_fit_a_model_or_its_place() {
-    assert_snapshot!(refused(&[
-        ("memory_mb: 2048", "memory_mb: 64"),
-        ("memory_mb: 2048", "memory_mb: 10241"),
-        (
-            "memory_mb: 2048",
-            "memory_mb: 2048\nfunction_memory_mb: {update_model: 64}"
-        ),
-        ("model: mobilenet", "model: lenet5"),
-        (
-            "epochs: 2",
-            "epochs: 2\noptimizer: {adam: {learning_rate: 0.1}}"
-        ),
-        (
-            "epochs: 2",
-            "epochs: 2\nfidelity: tuned\ndevice: {kind: cpu, precision: tf32}"
-        ),
-        (
-            "epochs: 2",
-            "epochs: 2\nfidelity: tuned\ndevice: {kind: cpu, precision: bf16}"
-        ),
-        ("epochs: 2", "epochs: 2\ntensor_store: {kind: plain}"),
-    ]));
-}
-
-/// A head of other classes has sizes, and no code that trains it.
-#[test]
-fn a_head_of_other_classes_that_would_be_trained() {
-    let classes = ("model: mobilenet", "model: mobilenet\nclasses: 1000");
-    assert_snapshot!(refused(&[classes]));
-    let checked = with(classes.0, classes.1).json("check bad.yaml --platform sim --json");
+    let classes = with("model: mobilenet", "model: mobilenet\nclasses: 1000");
+    let checked = classes.json("check bad.yaml --platform sim --json");
     // W + 1 puts a step of as many parameters as torchvision's MobileNet with its own head.
     let bytes = &checked[0]["rows"][0]["traffic"]["bytes_up"];
     assert_eq!(bytes.as_u64().unwrap(), 5 * 3 * 2 * 4 * 4_231_976);
@@ -146,31 +113,22 @@ fn a_gpu_for_functions() {
             name => format!("  - {{system: {name}, instance_type: g4dn.12xlarge}}\n"),
         })
         .collect();
-    let scene = with(
-        SYSTEMS,
-        &format!("device: {{kind: cuda}}\nsystems:\n{systems}"),
-    );
+    let systems = format!("device: {{kind: cuda}}\nsystems:\n{systems}");
+    let scene = with(SYSTEMS, &systems);
     let cloud_run = "--set platform=sim --set simulation.profile=serverless-gpu";
-    for accepted in [
-        "",
-        cloud_run,
-        "--set platform=sim --set device.fallback=true",
-    ] {
+    let fallback = "--set platform=sim --set device.fallback=true";
+    for accepted in ["", cloud_run, fallback] {
         scene.run(&format!("check bad.yaml {accepted}")).ends(0);
     }
     // Systems whose workers need links are refused on AWS before their device is.
-    let fallback = with(
-        "epochs: 2",
-        "epochs: 2\ndevice: {kind: cuda, fallback: true}",
-    );
-    assert_snapshot!(
-        [
-            refusal(scene.run("check bad.yaml --set platform=sim")),
-            refusal(scene.run(&format!("check bad.yaml {cloud_run} --set device.kind=cpu"))),
-            refusal(fallback.run("check bad.yaml --set platform=aws")),
-        ]
-        .join("\n")
-    );
+    let device = "epochs: 2\ndevice: {kind: cuda, fallback: true}";
+    let fallback = with("epochs: 2", device);
+    let said = [
+        scene.run("check bad.yaml --set platform=sim"),
+        scene.run(&format!("check bad.yaml {cloud_run} --set device.kind=cpu")),
+        fallback.run("check bad.yaml --set platform=aws"),
+    ];
+    assert_snapshot!(said.map(refusal).concat());
 }
 
 /// The option is to blame, not the line of the file that it no longer fits. A number has the unit of its
@@ -188,26 +146,14 @@ fn a_value_of_an_option_names_the_option() {
         "--set workers=600",
         "--trials -3",
     ]
-    .map(|option| scene.run(&format!("run bad.yaml {option}")).ends(2).shown());
-    assert_snapshot!(said.join("\n"));
-}
-
-#[test]
-fn the_size_of_an_image_is_asked_for_in_words() {
-    let own = "models: [{name: mine, parameters: 1000, input: [1024], classes: 10, flops_per_sample: 1000000}]";
-    assert_snapshot!(refused(&[(
-        "model: mobilenet",
-        &format!("{own}\nmodel: mine")
-    )]));
+    .map(|option| scene.run(&format!("run bad.yaml {option}")).refusal());
+    assert_snapshot!(said.concat());
 }
 
 #[test]
 fn no_experiment() {
     let scene = Scene::empty();
-    refusal(
-        scene
-            .run("run none.yaml")
-            .says(&["none.yaml", "list experiments"]),
-    );
+    let none = scene.run("run none.yaml");
+    refusal(none.says(&["none.yaml", "list experiments"]));
     scene.run("run").ends(2);
 }

@@ -1,12 +1,11 @@
 //! Bad input ends with exit code 2 and a message that names file, line, field
 //! and remedy, before any work starts.
-use std::fmt::Write;
 use std::fs;
 
 use insta::assert_snapshot;
 
 use crate::schemas::Validator;
-use crate::support::{Ended, Scene};
+use crate::support::{Ended, Scene, cases};
 
 mod data;
 mod fields;
@@ -40,30 +39,25 @@ fn with(replaced: &str, by: &str) -> Scene {
 /// Exit code 2, nothing on standard output, and a remedy.
 #[track_caller]
 fn refusal(ended: Ended) -> String {
-    let ended = ended.ends(2).says(&["help: "]);
+    let ended = ended.says(&["help: "]);
     assert_eq!(ended.text(), "");
-    ended.message()
+    ended.refusal()
 }
 
-/// What is said of each change to the good experiment, by `check` and `run` alike, and whether its schema
-/// refuses it: no schema knows a rule between fields, of the platform, or of what is on disk.
+/// What is said of each change to the good experiment (`TEXT | BY`), by `check` and `run` alike, and whether its
+/// schema refuses it: no schema knows a rule between fields, of the platform, or of what is on disk.
 #[track_caller]
-fn refused(changes: &[(&str, &str)]) -> String {
+fn refused(changes: &[&str]) -> String {
     let schema = Validator::of(&["experiment"]);
     let mut said = String::new();
-    for (replaced, by) in changes {
+    for ([replaced, by], _) in cases(changes) {
         let scene = with(replaced, by);
         let message = refusal(scene.run("check bad.yaml"));
         assert_eq!(message, refusal(scene.run("run bad.yaml")));
         assert!(!scene.has("results"));
-        let text = scene.read("bad.yaml");
-        let knows = schema.refusal("experiment", &text).is_some();
-        let knows = if knows { "refuses" } else { "takes" };
-        write!(
-            said,
-            "{by:?} for {replaced:?}, which the schema {knows}:\n{message}\n"
-        )
-        .unwrap();
+        let knows = schema.refusal("experiment", &scene.read("bad.yaml"));
+        let knows = if knows.is_some() { "refuses" } else { "takes" };
+        said += &format!("{by:?} for {replaced:?}, which the schema {knows}:\n{message}");
     }
     said
 }

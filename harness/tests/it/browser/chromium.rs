@@ -8,14 +8,18 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use epochcost_testing::or_skip;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How to get it where it is missing.
-const INSTALL: &str = "apt-get install -y chromium";
-
 /// Set to `required`, a missing browser is a failure.
 const REQUIRED: &str = "EPOCHCOST_BROWSER";
+
+const OPTIONS: &str = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run \
+                       --disable-background-networking --disable-component-update --disable-sync \
+                       --disable-extensions --hide-scrollbars --remote-debugging-pipe";
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,42 +36,26 @@ pub struct Browser {
     _profile: TempDir,
 }
 
+/// Starts it; none, with a message, where there is no Chromium and none is required.
+pub fn start() -> Option<Browser> {
+    let program = find().ok_or("no Chromium; to run it: apt-get install -y chromium");
+    let is_required = std::env::var(REQUIRED).as_deref() == Ok("required");
+    assert!(program.is_ok() || !is_required, "{program:?}");
+    or_skip(program).map(Browser::of)
+}
+
 impl Browser {
-    /// Starts it; none, with a message, where there is no Chromium and none is required.
-    pub fn start(test: &str) -> Option<Self> {
-        let Some(program) = find() else {
-            let missing = format!("no Chromium; to run it: {INSTALL}");
-            assert!(
-                std::env::var(REQUIRED).as_deref() != Ok("required"),
-                "{test}: {missing}"
-            );
-            // Past the test harness, which shows nothing of a test that passes.
-            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {missing}");
-            return None;
-        };
+    fn of(program: PathBuf) -> Self {
         let profile = tempfile::tempdir().unwrap();
         // The browser reads messages from descriptor 3 and writes to 4.
         let mut child = Command::new("sh")
             .args([
                 "-c",
-                r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#,
+                "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1",
                 "sh",
             ])
             .arg(program)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--disable-extensions",
-                "--hide-scrollbars",
-                "--remote-debugging-pipe",
-            ])
+            .args(OPTIONS.split(' '))
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -92,43 +80,30 @@ impl Browser {
             events: Vec::new(),
             _profile: profile,
         };
-        browser.attach();
-        Some(browser)
-    }
-
-    fn attach(&mut self) {
-        let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
+        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let session = self.call("Target.attachToTarget", attach);
-        self.session = session["sessionId"].as_str().map(str::to_owned);
+        let session = browser.call("Target.attachToTarget", attach);
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network", "DOM", "Accessibility"] {
-            self.call(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser
     }
 
     /// Sends a command and waits for its answer.
     #[track_caller]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
-        let answer = self.try_call(method, parameters);
-        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
-    }
-
-    /// The same where the browser may refuse.
-    pub fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": parameters});
         if let Some(session) = &self.session {
             message["sessionId"] = session.as_str().into();
         }
-        self.to.write_all(message.to_string().as_bytes()).unwrap();
-        self.to.write_all(b"\0").unwrap();
+        write!(self.to, "{message}\0").unwrap();
         self.to.flush().unwrap();
         let id = self.sent;
-        let answer = self.wait(|message| message["id"] == id);
-        match answer.get("error") {
-            Some(error) => Err(error.clone()),
-            None => Ok(answer["result"].clone()),
-        }
+        let mut answer = self.wait(|message| message["id"] == id);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
     }
 
     /// The next message that `is_it`; events before it are kept.
@@ -143,6 +118,14 @@ impl Browser {
                 self.events.push(message);
             }
         }
+    }
+
+    /// Opens a page in a window of that width.
+    #[track_caller]
+    pub fn open_at(&mut self, width: u32, url: &str) {
+        let size = json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.open(url);
     }
 
     /// Opens a page and waits until it has loaded.
@@ -176,13 +159,6 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Lays the page out for a window of this size.
-    pub fn resize(&mut self, width: u32, height: u32) {
-        let size =
-            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        self.call("Emulation.setDeviceMetricsOverride", size);
-    }
-
     /// The reader's preference, `light` or `dark`, and the medium, `screen` or `print`.
     pub fn prefer(&mut self, scheme: &str, medium: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
@@ -192,18 +168,12 @@ impl Browser {
 
     /// A key, pressed and let go.
     pub fn press(&mut self, key: &str) {
-        let code = match key {
-            "Tab" => 9,
-            "Enter" => 13,
-            _ => 32,
+        let (code, text) = match key {
+            "Tab" => (9, ""),
+            "Enter" => (13, "\r"),
+            other => (32, other),
         };
-        let text = match key {
-            "Tab" => "",
-            "Enter" => "\r",
-            other => other,
-        };
-        for kind in ["keyDown", "keyUp"] {
-            let text = if kind == "keyDown" { text } else { "" };
+        for (kind, text) in [("keyDown", text), ("keyUp", "")] {
             let event = json!({"type": kind, "key": key, "code": key, "text": text,
                                "windowsVirtualKeyCode": code});
             self.call("Input.dispatchKeyEvent", event);
@@ -228,15 +198,10 @@ impl Browser {
 
     /// Keeps a picture of the whole page.
     pub fn picture(&mut self, path: &PathBuf) {
-        use base64::Engine;
-
         let how = json!({"format": "png", "captureBeyondViewport": true, "optimizeForSpeed": true});
         let answer = self.call("Page.captureScreenshot", how);
         let text = answer["data"].as_str().unwrap();
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(text)
-            .unwrap();
-        std::fs::write(path, bytes).unwrap();
+        std::fs::write(path, BASE64_STANDARD.decode(text).unwrap()).unwrap();
     }
 
     /// What the page complained of since it was opened, and every address but

@@ -10,105 +10,81 @@ mod saved;
 
 use std::collections::BTreeSet;
 
-use self::chromium::Browser;
+use self::chromium::{Browser, start};
 use self::numbers::{charts_agree, column, tables_agree};
-use self::pages::{
-    audited, comparison, kept, many, measured, overview, planned, shipped, simulated, table2,
-};
+use self::pages::*;
 use self::probes::{BEYOND, CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
-use crate::support::items;
+use crate::support::{holds, items};
 use serde_json::{Value, json};
+
+/// Opens a page in a window of that width, where everything has a place of its own.
+#[track_caller]
+fn fits(browser: &mut Browser, page: &Page, width: u32, scheme: &str) {
+    browser.prefer(scheme, "screen");
+    browser.open_at(width, &page.url);
+    let place = format!("{}-{width}-{scheme}", page.name());
+    for amiss in [OVERFLOWING, COVERED, BEYOND] {
+        assert_eq!(browser.value(amiss), json!([]), "{place}");
+    }
+    browser.picture(&kept(&format!("{place}.png")));
+    assert_eq!(browser.complaints(&page.url), [""; 0], "{place}");
+}
 
 #[test]
 fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
-    let Some(mut browser) = Browser::start("pages_fit_every_window") else {
-        return;
-    };
-    let of_runs = [measured(), simulated(), table2(), many(), overview()];
-    let of_verbs = [comparison(), planned(), audited()];
+    let Some(mut browser) = start() else { return };
+    let of_runs = [&MEASURED, &SIMULATED, &TABLE2, &MANY, &OVERVIEW];
+    let of_verbs = [&COMPARISON, &PLANNED, &AUDITED];
     for page in of_runs.into_iter().chain(of_verbs) {
         // The scheme changes colours alone.
-        for (width, scheme) in [
-            (390, "light"),
-            (800, "light"),
-            (1400, "light"),
-            (800, "dark"),
-        ] {
-            browser.resize(width, 1000);
-            browser.prefer(scheme, "screen");
-            browser.open(&page.url);
-            let place = format!("{} at {width}, {scheme}", page.name());
-            assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
-            assert_eq!(browser.value(COVERED), json!([]), "{place}");
-            assert_eq!(browser.value(BEYOND), json!([]), "{place}");
-            browser.picture(&kept(&format!("{}-{width}-{scheme}.png", page.name())));
-            assert_eq!(browser.complaints(&page.url), [""; 0], "{place}");
+        for width in [390, 800, 1400] {
+            fits(&mut browser, page, width, "light");
         }
+        fits(&mut browser, page, 800, "dark");
     }
 }
 
 /// Pages of all systems, of tables and of sweeps: an experiment of each kind.
 #[test]
 fn charts_of_shipped_experiments_are_legible_at_every_width() {
-    let Some(mut browser) = Browser::start("charts_of_shipped_experiments") else {
-        return;
-    };
-    for page in shipped() {
+    let Some(mut browser) = start() else { return };
+    for page in &*SHIPPED {
         for width in [390, 800, 1400] {
-            browser.resize(width, 1000);
-            browser.prefer("light", "screen");
-            browser.open(&page.url);
-            let place = format!("{} at {width}", page.name());
-            assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
-            assert_eq!(browser.value(COVERED), json!([]), "{place}");
-            assert_eq!(browser.value(EMPTY), json!([]), "{place}");
-            assert_eq!(browser.value(BEYOND), json!([]), "{place}");
-            browser.picture(&kept(&format!("{}-{width}.png", page.name())));
+            fits(&mut browser, page, width, "light");
+            assert_eq!(browser.value(EMPTY), json!([]), "{}", page.name());
         }
     }
 }
 
 #[test]
 fn exact_values_are_shown_to_the_keyboard() {
-    let Some(mut browser) = Browser::start("exact_values") else {
-        return;
-    };
-    let page = measured();
-    browser.resize(1400, 1000);
-    browser.open(&page.url);
+    let Some(mut browser) = start() else { return };
+    let page = &MEASURED;
+    browser.open_at(1400, &page.url);
     browser.value("document.querySelector('svg.for-wide g[tabindex]').focus()");
-    let shown = browser.value(
-        "[document.querySelector('#tip').hidden, document.querySelector('#tip').textContent]",
-    );
+    let is_hidden = "document.querySelector('#tip').hidden";
+    assert_eq!(browser.value(is_hidden), false);
+    let shown = browser.value("document.querySelector('#tip').textContent");
     let exact = page.rows()[0]["cost_to_target_full_usd"].to_string();
-    assert_eq!(shown[0], false);
-    let text = shown[1].as_str().unwrap();
-    assert!(
-        text.starts_with("SPIRT (measured)") && text.contains(&exact[..8]),
-        "{text}"
-    );
+    holds(shown, &["\"SPIRT (measured)", &exact[..8]]);
     browser.value("document.activeElement.blur()");
-    assert_eq!(browser.value("document.querySelector('#tip').hidden"), true);
+    assert_eq!(browser.value(is_hidden), true);
 }
 
 #[test]
 fn without_a_script_everything_is_there_and_nothing_pretends_to_work() {
-    let Some(mut browser) = Browser::start("without_a_script") else {
-        return;
-    };
-    for page in [measured(), simulated()] {
+    let Some(mut browser) = start() else { return };
+    for page in [&MEASURED, &SIMULATED] {
         for width in [390, 1400] {
-            browser.resize(width, 1000);
             let disabled = "Emulation.setScriptExecutionDisabled";
             browser.call(disabled, json!({"value": true}));
-            browser.open(&page.url);
+            browser.open_at(width, &page.url);
             let metrics = browser.call("Page.getLayoutMetrics", json!({}));
             assert_eq!(metrics["cssContentSize"]["width"], width);
             browser.picture(&kept(&format!("{}-{width}-no-script.png", page.name())));
-            let root =
-                browser.call("DOM.getDocument", json!({"depth": 1}))["root"]["nodeId"].clone();
+            let document = browser.call("DOM.getDocument", json!({"depth": 1}));
             let mut count = |selector: &str| {
-                let query = json!({"nodeId": root, "selector": selector});
+                let query = json!({"nodeId": document["root"]["nodeId"], "selector": selector});
                 let found = browser.call("DOM.querySelectorAll", query);
                 found["nodeIds"].as_array().unwrap().len()
             };
@@ -126,10 +102,8 @@ fn without_a_script_everything_is_there_and_nothing_pretends_to_work() {
 
 #[test]
 fn tables_and_charts_have_the_numbers_of_the_summary() {
-    let Some(mut browser) = Browser::start("tables_and_charts") else {
-        return;
-    };
-    for page in [measured(), simulated()] {
+    let Some(mut browser) = start() else { return };
+    for page in [&MEASURED, &SIMULATED] {
         browser.open(&page.url);
         tables_agree(&mut browser, page);
         charts_agree(&mut browser, page);
@@ -143,19 +117,13 @@ fn without_last_digits(value: Option<f64>) -> Option<f64> {
 
 #[test]
 fn tables_sort_by_mouse_and_by_keyboard() {
-    let Some(mut browser) = Browser::start("tables_sort") else {
-        return;
-    };
-    let page = measured();
-    browser.resize(1600, 1000);
-    browser.open(&page.url);
-    let costs = page
-        .rows()
-        .iter()
-        .map(|row| &row["figures"]["cost_full_usd"]);
-    let costs = costs.map(|cost| without_last_digits(cost["mean"].as_f64()));
-    let mut by_cost: Vec<Option<f64>> = costs.collect();
-    let unsorted = by_cost.clone();
+    let Some(mut browser) = start() else { return };
+    let page = &MEASURED;
+    browser.open_at(1600, &page.url);
+    let mean = |row: &Value| row["figures"]["cost_full_usd"]["mean"].as_f64();
+    let costs = page.rows().iter().map(mean).map(without_last_digits);
+    let unsorted: Vec<Option<f64>> = costs.collect();
+    let mut by_cost = unsorted.clone();
     by_cost.sort_by(|a, b| a.unwrap().total_cmp(&b.unwrap()));
     assert_ne!(by_cost, unsorted);
     let sorted = |browser: &mut Browser| {
@@ -196,12 +164,9 @@ fn tables_sort_by_mouse_and_by_keyboard() {
 
 #[test]
 fn a_view_can_be_chosen_and_linked_to() {
-    let Some(mut browser) = Browser::start("a_view_can_be_chosen") else {
-        return;
-    };
-    let page = measured();
-    browser.resize(1600, 1000);
-    browser.open(&page.url);
+    let Some(mut browser) = start() else { return };
+    let page = &MEASURED;
+    browser.open_at(1600, &page.url);
     browser.click("#view button[data-choice=open]");
     browser.value(
         "(() => { const s = document.querySelector('#view select'); s.value = 'ScatterReduce'; \
@@ -254,12 +219,9 @@ fn a_view_can_be_chosen_and_linked_to() {
 
 #[test]
 fn the_page_over_several_runs_sorts_and_filters_too() {
-    let Some(mut browser) = Browser::start("the_page_over_several_runs") else {
-        return;
-    };
-    let page = overview();
-    browser.resize(1600, 1000);
-    browser.open(&format!("{}#?verdict=agrees", page.url));
+    let Some(mut browser) = start() else { return };
+    let page = &OVERVIEW;
+    browser.open_at(1600, &format!("{}#?verdict=agrees", page.url));
     let shown = browser.value(
         "[...document.querySelectorAll('tr[data-verdict]')].filter((r) => r.checkVisibility())\
          .map((r) => r.dataset.verdict)",
@@ -279,18 +241,8 @@ fn the_page_over_several_runs_sorts_and_filters_too() {
 
 #[test]
 fn both_schemes_are_readable() {
-    let Some(mut browser) = Browser::start("both_schemes") else {
-        return;
-    };
-    let pages = [
-        measured(),
-        simulated(),
-        many(),
-        overview(),
-        planned(),
-        audited(),
-    ];
-    for page in pages {
+    let Some(mut browser) = start() else { return };
+    for page in [&MEASURED, &SIMULATED, &MANY, &OVERVIEW, &PLANNED, &AUDITED] {
         let mut backgrounds = Vec::new();
         for scheme in ["light", "dark"] {
             browser.prefer(scheme, "screen");
@@ -305,37 +257,24 @@ fn both_schemes_are_readable() {
 
 #[test]
 fn everything_has_a_name_and_the_keyboard_gets_everywhere() {
-    let Some(mut browser) = Browser::start("everything_has_a_name") else {
-        return;
-    };
+    let Some(mut browser) = start() else { return };
     for (page, is_of_a_run) in [
-        (measured(), true),
-        (simulated(), true),
-        (planned(), false),
-        (audited(), false),
-        (comparison(), false),
+        (&MEASURED, true),
+        (&SIMULATED, true),
+        (&PLANNED, false),
+        (&AUDITED, false),
+        (&COMPARISON, false),
     ] {
-        browser.resize(1600, 1000);
-        browser.open(&page.url);
+        browser.open_at(1600, &page.url);
         let tree = browser.call("Accessibility.getFullAXTree", json!({}));
         let nodes = tree["nodes"].as_array().unwrap();
-        for role in [
-            "image",
-            "table",
-            "button",
-            "link",
-            "combobox",
-            "region",
-            "navigation",
-            "columnheader",
-            "rowheader",
-        ] {
+        let of_text = ["table", "link", "columnheader", "rowheader"];
+        let of_page = ["image", "button", "combobox", "region", "navigation"];
+        for role in of_text.into_iter().chain(of_page) {
             let is_of = |node: &&Value| node["role"]["value"] == role && node["ignored"] == false;
             let mut of_role = nodes.iter().filter(is_of).peekable();
-            assert!(
-                !is_of_a_run || of_role.peek().is_some(),
-                "there is no {role}"
-            );
+            let is_there = of_role.peek().is_some();
+            assert!(is_there || !is_of_a_run, "there is no {role}");
             let name = |node: &Value| node["name"]["value"].as_str().map(str::to_owned);
             let nameless = of_role.find(|node| name(node).is_none_or(|name| name.is_empty()));
             assert!(nameless.is_none(), "a nameless {role}: {nameless:?}");
@@ -370,13 +309,10 @@ fn everything_has_a_name_and_the_keyboard_gets_everywhere() {
 
 #[test]
 fn a_page_prints() {
-    let Some(mut browser) = Browser::start("a_page_prints") else {
-        return;
-    };
-    let page = measured();
-    browser.resize(1050, 1400);
+    let Some(mut browser) = start() else { return };
+    let page = &MEASURED;
     browser.prefer("dark", "print");
-    browser.open(&page.url);
+    browser.open_at(1050, &page.url);
     let seen = browser.value(
         "[getComputedStyle(document.querySelector('nav')).display, \
          getComputedStyle(document.querySelector('#view')).display, \

@@ -2,28 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use epochcost_judge::analysis;
 use epochcost_report as report;
 use serde_json::Value;
 
 use crate::fixture;
-use crate::support::{Scene, items, root};
+use crate::support::{Scene, items, root, sized};
 
 /// Two models, so that names are long; claims that agree, differ, and are open.
-const SIMULATED: &str = "\
-schema: 1
-name: simulated
-platform: sim
-dataset: {name: cifar10}
-workers: 4
-batch_size: 128
-batches_per_worker: 6
-epochs: 2
-evaluate: never
-memory_mb: 3008
-simulation: {profile: aws-us-east-1, compute: [stated-flops], limits: false}
+const TWO_MODELS: &str = "\
 systems:
   - {system: spirt, model: mobilenet}
   - {system: scatterreduce, model: mobilenet}
@@ -68,9 +57,8 @@ impl Page {
 
 /// Files that stay after the test.
 pub fn kept(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("browser")
-        .join(name)
+    let browser = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    browser.join(name)
 }
 
 /// One that is not there yet.
@@ -81,36 +69,39 @@ fn emptied(name: &str) -> PathBuf {
 }
 
 /// Five systems, two trials, a failure, verdicts of every kind.
-pub fn measured() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let directory = emptied("measured");
-        let run = fixture::finished(&directory, fixture::CLAIMS);
-        report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
-        Page::of(directory)
-    })
-}
+pub static MEASURED: LazyLock<Page> = LazyLock::new(|| {
+    let directory = emptied("measured");
+    let run = fixture::finished(&directory, fixture::CLAIMS);
+    report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
+    Page::of(directory)
+});
 
 /// Four rows in virtual time.
-pub fn simulated() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let experiment = kept("simulated.yaml");
-        fs::create_dir_all(kept("")).unwrap();
-        fs::write(&experiment, SIMULATED).unwrap();
-        let paper = "cite: a paper\ntables:\n  t:\n    place: Table 1\n    file: t.csv\n    keys: [system]\n    \
+pub static SIMULATED: LazyLock<Page> = LazyLock::new(|| {
+    let experiment = experiment("simulated", TWO_MODELS);
+    let paper = "cite: a paper\ntables:\n  t:\n    place: Table 1\n    file: t.csv\n    keys: [system]\n    \
                      columns:\n      seconds: {unit: s, metric: seconds_per_epoch}\n      \
                      usd: {unit: USD, metric: cost_paper_usd}\n";
-        let says = "id,place,kind,weight,reading_of,says,formula,why\nless,§1,ranking,1,,AllReduce puts less,,drawn\n";
-        for (name, text) in [
-            ("paper.yaml", paper),
-            ("t.csv", "system,seconds,usd\nscatterreduce,86,0.01\n"),
-            ("statements.csv", says),
-        ] {
-            fs::write(experiment.with_file_name(name), text).unwrap();
-        }
-        simulate("simulated", &experiment, "")
-    })
+    let says = "id,place,kind,weight,reading_of,says,formula,why\nless,§1,ranking,1,,AllReduce puts less,,drawn\n";
+    for (name, text) in [
+        ("paper.yaml", paper),
+        ("t.csv", "system,seconds,usd\nscatterreduce,86,0.01\n"),
+        ("statements.csv", says),
+    ] {
+        fs::write(experiment.with_file_name(name), text).unwrap();
+    }
+    simulate("simulated", &experiment, "")
+});
+
+/// Writes an experiment with these systems.
+fn experiment(name: &str, systems: &str) -> PathBuf {
+    let own = "batch_size: 128\nbatches_per_worker: 6\nepochs: 2\n\
+               simulation: {profile: aws-us-east-1, compute: [stated-flops], limits: false}\n";
+    let file = kept(&format!("{name}.yaml"));
+    fs::create_dir_all(kept("")).unwrap();
+    let text = sized(&format!("name: {name}\n{own}{systems}"));
+    fs::write(&file, text).unwrap();
+    file
 }
 
 fn simulate(name: &str, experiment: &Path, options: &str) -> Page {
@@ -121,93 +112,63 @@ fn simulate(name: &str, experiment: &Path, options: &str) -> Page {
 }
 
 /// The fullest page there is: ten rows with as many published ones.
-pub fn table2() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let table2 = root().join("experiments/cost-performance/table2.yaml");
-        simulate("table2", &table2, "")
-    })
-}
+pub static TABLE2: LazyLock<Page> = LazyLock::new(|| {
+    let table2 = root().join("experiments/cost-performance/table2.yaml");
+    simulate("table2", &table2, "")
+});
 
 /// Shipped experiments, simulated: all systems once, towards a target, sweeps, tables
 /// with and without published figures. One of each kind that takes seconds: others train their models,
 /// or have thousands of workers.
-pub fn shipped() -> &'static [Page] {
-    static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
-    PAGES.get_or_init(|| {
-        // Draws decide rankings, and no chart shows them.
-        let sweep = "--set findings=[] --set beside=[] --set statements=[]";
-        let files = [
-            ("smoke", "--platform sim"),
-            ("own-model", ""),
-            ("cost-performance/crossing", sweep),
-            ("cost-performance/in-database", sweep),
-            ("cost-performance/table1", sweep),
-            ("kubeml/figure4", sweep),
-            ("p2p/table1", sweep),
-            ("robustness/cost", sweep),
-        ];
-        let page = |(file, options): (&str, &str)| {
-            let experiment = root().join(format!("experiments/{file}.yaml"));
-            let name = format!("shipped-{}", file.replace('/', "-"));
-            simulate(&name, &experiment, options)
-        };
-        files.map(page).into()
-    })
-}
+pub static SHIPPED: LazyLock<Vec<Page>> = LazyLock::new(|| {
+    // Draws decide rankings, and no chart shows them.
+    let sweep = "--set findings=[] --set beside=[] --set statements=[]";
+    let files = [
+        ("smoke", "--platform sim"),
+        ("own-model", ""),
+        ("cost-performance/crossing", sweep),
+        ("cost-performance/in-database", sweep),
+        ("cost-performance/table1", sweep),
+        ("kubeml/figure4", sweep),
+        ("p2p/table1", sweep),
+        ("robustness/cost", sweep),
+    ];
+    let page = |(file, options): (&str, &str)| {
+        let experiment = root().join(format!("experiments/{file}.yaml"));
+        let name = format!("shipped-{}", file.replace('/', "-"));
+        simulate(&name, &experiment, options)
+    };
+    files.map(page).into()
+});
 
 /// Every system under the paper's settings and all but two tuned, too: as many rows as have a
 /// colour and a mark of their own.
-const MANY: &str = "\
-schema: 1
-name: many-systems
-platform: sim
-dataset: {name: cifar10}
-model: mobilenet
-workers: 4
-batch_size: 128
-batches_per_worker: 6
-epochs: 2
-evaluate: never
-memory_mb: 3008
-simulation: {profile: aws-us-east-1, compute: [stated-flops], limits: false}
-systems:
-  - spirt
-  - mlless
-  - scatterreduce
-  - allreduce
-  - gpu_baseline
-  - p2p
-  - p2p_lambda
-  - lambdaml_scatterreduce
-  - lambdaml_allreduce
-  - lambdaml_async
-  - {system: kubeml, settings: {document_samples: 64, k: 2}}
-  - {system: mirrored, instance_type: g4dn.12xlarge}
-  - ring
-  - {system: spirt, fidelity: tuned}
-  - {system: mlless, fidelity: tuned}
-  - {system: scatterreduce, fidelity: tuned}
-  - {system: allreduce, fidelity: tuned}
-  - {system: gpu_baseline, fidelity: tuned}
-  - {system: p2p, fidelity: tuned}
-  - {system: p2p_lambda, fidelity: tuned}
-  - {system: lambdaml_scatterreduce, fidelity: tuned}
-  - {system: lambdaml_allreduce, fidelity: tuned}
-  - {system: lambdaml_async, fidelity: tuned}
-  - {system: kubeml, fidelity: tuned, settings: {document_samples: 64, k: 2}}
-";
-
-/// Twenty-four rows in virtual time.
-pub fn many() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let experiment = kept("many-systems.yaml");
-        fs::create_dir_all(kept("")).unwrap();
-        fs::write(&experiment, MANY).unwrap();
-        simulate("many-systems", &experiment, "")
-    })
-}
+pub static MANY: LazyLock<Page> = LazyLock::new(|| {
+    let plain = "spirt mlless scatterreduce allreduce gpu_baseline p2p p2p_lambda lambdaml_scatterreduce \
+                 lambdaml_allreduce lambdaml_async";
+    let kubeml = "system: kubeml, settings: {document_samples: 64, k: 2}";
+    let mut entries: Vec<String> = plain
+        .split(' ')
+        .map(|name| format!("system: {name}"))
+        .collect();
+    entries.push(kubeml.to_owned());
+    let tuned = entries
+        .iter()
+        .map(|entry| format!("{entry}, fidelity: tuned"));
+    let tuned: Vec<String> = tuned.collect();
+    entries.extend(
+        [
+            "system: mirrored, instance_type: g4dn.12xlarge",
+            "system: ring",
+        ]
+        .map(str::to_owned),
+    );
+    entries.extend(tuned);
+    let lines = entries.iter().map(|entry| format!("  - {{{entry}}}\n"));
+    let systems = lines.collect::<String>();
+    let experiment = experiment("many-systems", &format!("systems:\n{systems}"));
+    simulate("many-systems", &experiment, "")
+});
 
 /// The page that a verb writes to the file that `--html` names.
 fn written(name: &str, arguments: &str) -> Page {
@@ -224,46 +185,33 @@ fn written(name: &str, arguments: &str) -> Page {
 }
 
 /// The page of a plan: two models, with limits and intervals.
-pub fn planned() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        simulated();
-        let experiment = kept("simulated.yaml");
-        let options = "--uncertainty 4 --cheapest-memory";
-        written("plan", &format!("plan {} {options}", experiment.display()))
-    })
-}
+pub static PLANNED: LazyLock<Page> = LazyLock::new(|| {
+    LazyLock::force(&SIMULATED);
+    let experiment = kept("simulated.yaml");
+    let options = "--uncertainty 4 --cheapest-memory";
+    written("plan", &format!("plan {} {options}", experiment.display()))
+});
 
 /// The page of the audit of all papers.
-pub fn audited() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| written("audit", "audit"))
-}
+pub static AUDITED: LazyLock<Page> = LazyLock::new(|| written("audit", "audit"));
 
 /// One page over both.
-pub fn overview() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let directory = emptied("overview");
-        let runs = [measured(), simulated()].map(|page| page.directory.display());
-        let [measured, simulated] = runs;
-        let out = directory.display();
-        // A trial of the fixture failed.
-        Scene::empty()
-            .run(&format!("report {measured} {simulated} --out {out}"))
-            .ends(3);
-        Page::of(directory)
-    })
-}
+pub static OVERVIEW: LazyLock<Page> = LazyLock::new(|| {
+    let directory = emptied("overview");
+    let runs = [&MEASURED, &SIMULATED].map(|page| page.directory.display());
+    let [measured, simulated] = runs;
+    let out = directory.display();
+    // A trial of the fixture failed.
+    let report = format!("report {measured} {simulated} --out {out}");
+    Scene::empty().run(&report).ends(3);
+    Page::of(directory)
+});
 
 /// The page of a comparison, of the simulated run with smaller functions.
-pub fn comparison() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let before = simulated().directory.display();
-        let smaller = "--set memory_mb=1769 --set findings=[]";
-        let after = simulate("smaller", &kept("simulated.yaml"), smaller);
-        let after = after.directory.display();
-        written("comparison", &format!("compare {before} {after}"))
-    })
-}
+pub static COMPARISON: LazyLock<Page> = LazyLock::new(|| {
+    let before = SIMULATED.directory.display();
+    let smaller = "--set memory_mb=1769 --set findings=[]";
+    let after = simulate("smaller", &kept("simulated.yaml"), smaller);
+    let after = after.directory.display();
+    written("comparison", &format!("compare {before} {after}"))
+});

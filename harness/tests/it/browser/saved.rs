@@ -1,16 +1,15 @@
 //! Figures that are saved from a page, and those that `report --figures` writes.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::chromium::Browser;
-use super::pages::{Page, kept, measured, planned, simulated};
+use super::chromium::{Browser, start};
+use super::pages::{MEASURED, PLANNED, Page, SIMULATED, kept};
 use crate::support::Scene;
 
 /// Presses the button of that name below a figure; the file's name and its address.
@@ -61,19 +60,16 @@ fn alone(browser: &mut Browser, file: &Path) -> Value {
 /// An SVG that was saved was once shown as a tree of XML, without colours.
 #[test]
 fn a_saved_figure_opens_alone_and_looks_the_same() {
-    let Some(mut browser) = Browser::start("a_saved_figure") else {
-        return;
-    };
-    browser.resize(1400, 1000);
+    let Some(mut browser) = start() else { return };
     browser.prefer("light", "screen");
     let figures: [(&Page, &[&str]); 3] = [
-        (measured(), &["time-cost", "stages", "accuracy"]),
-        (simulated(), &["time-cost", "costs"]),
-        (planned(), &["time-cost", "stages"]),
+        (&MEASURED, &["time-cost", "stages", "accuracy"]),
+        (&SIMULATED, &["time-cost", "costs"]),
+        (&PLANNED, &["time-cost", "stages"]),
     ];
     for (page, figures) in figures {
         for figure in figures {
-            browser.open(&page.url);
+            browser.open_at(1400, &page.url);
             let shown = on_page(&mut browser, figure);
             assert!(shown.as_array().unwrap().len() > 10, "{figure}");
             let [name, address] = saved(&mut browser, figure, "SVG");
@@ -92,12 +88,9 @@ fn a_saved_figure_opens_alone_and_looks_the_same() {
 
 #[test]
 fn a_written_figure_looks_like_that_of_the_page() {
-    let Some(mut browser) = Browser::start("a_written_figure") else {
-        return;
-    };
-    browser.resize(1400, 1000);
+    let Some(mut browser) = start() else { return };
     browser.prefer("light", "screen");
-    for page in [measured(), simulated()] {
+    for page in [&MEASURED, &SIMULATED] {
         let out = kept(&format!("figures-{}", page.name()));
         let _ = fs::remove_dir_all(&out);
         let (run, figures) = (page.directory.display(), out.display());
@@ -106,7 +99,7 @@ fn a_written_figure_looks_like_that_of_the_page() {
         let code = ended.output.status.code();
         assert!(matches!(code, Some(0 | 3)), "{}", ended.message());
         for figure in ["time-cost", "stages", "bytes"] {
-            browser.open(&page.url);
+            browser.open_at(1400, &page.url);
             let shown = on_page(&mut browser, figure);
             let [name, address] = saved(&mut browser, figure, "CSV");
             assert_eq!(name, format!("{figure}.csv"));
@@ -122,13 +115,9 @@ fn a_written_figure_looks_like_that_of_the_page() {
 
 #[test]
 fn a_figure_is_saved_as_pixels() {
-    let Some(mut browser) = Browser::start("a_figure_is_saved") else {
-        return;
-    };
-    browser.resize(1400, 1000);
+    let Some(mut browser) = start() else { return };
     browser.prefer("light", "screen");
-    let page = measured();
-    browser.open(&page.url);
+    browser.open_at(1400, &MEASURED.url);
     let size = browser.value(
         "document.querySelector('figure[data-figure=time-cost] svg.for-wide').getAttribute('viewBox')",
     );
@@ -141,11 +130,10 @@ fn a_figure_is_saved_as_pixels() {
     fs::write(kept("saved-time-cost-by-button.png"), &bytes).unwrap();
     assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"));
     let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-    let pixels = [f64::from(number(16)), f64::from(number(20))];
-    assert!(
-        (pixels[0] - 3.0 * size[0]).abs() <= 3.0 && (pixels[1] - 3.0 * size[1]).abs() <= 3.0,
-        "{pixels:?} {size:?}"
-    );
+    for (pixels, size) in [16, 20].map(number).into_iter().zip(size) {
+        let is_scaled = (f64::from(pixels) - 3.0 * size).abs() <= 3.0;
+        assert!(is_scaled, "{pixels} {size}");
+    }
     // The systems' colours are among its pixels.
     let colours = browser.value(&format!(
         "(async () => {{ const picture = new Image(); picture.src = {address:?}; await picture.decode();
@@ -157,20 +145,14 @@ fn a_figure_is_saved_as_pixels() {
           for (let i = 0; i < all.length; i += 4) {{ const c = `rgb(${{all[i]}}, ${{all[i + 1]}}, ${{all[i + 2]}})`; found.set(c, (found.get(c) ?? 0) + 1); }}
           return [...found].filter(([, count]) => count > 100).map(([colour]) => colour); }})()"
     ));
-    let colours: BTreeSet<&str> = (colours.as_array().unwrap().iter())
-        .map(|colour| colour.as_str().unwrap())
-        .collect();
+    let colours = colours.as_array().unwrap();
     let wanted = browser.value(
         "[...new Set([...document.querySelectorAll('figure[data-figure=time-cost] svg.for-wide .point')].map((e) => getComputedStyle(e).fill))].filter((c) => c !== 'none')",
     );
     let wanted = wanted.as_array().unwrap();
     // Marks that others cover are not seen.
-    let seen = wanted
-        .iter()
-        .filter(|colour| colours.contains(colour.as_str().unwrap()));
+    let seen = wanted.iter().filter(|colour| colours.contains(colour));
     assert!(seen.count() >= 2, "{wanted:?} in {colours:?}");
-    assert_eq!(
-        browser.value("document.querySelectorAll('canvas').length"),
-        json!(0)
-    );
+    let canvases = browser.value("document.querySelectorAll('canvas').length");
+    assert_eq!(canvases, 0);
 }

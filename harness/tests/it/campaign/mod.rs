@@ -37,22 +37,16 @@ fn rows() -> Vec<(String, String)> {
     };
     let mut rows: Vec<_> = systems().iter().map(|system| row(system.name())).collect();
     // Where messages are counted by their senders.
-    for (name, system) in [
-        (
-            "allreduce-tensors",
-            "system: allreduce, settings: {over: tensors}",
-        ),
-        ("spirt-push", "system: spirt, settings: {barrier_by: push}"),
+    let members = "membership: true, heartbeat_timeout_ms: 4000, rejoin: ";
+    for (name, system, settings) in [
+        ("allreduce-tensors", "allreduce", "over: tensors".to_owned()),
+        ("spirt-push", "spirt", "barrier_by: push".to_owned()),
+        // Who failed in the first epoch is voted out in the second at the latest.
+        ("members", "spirt", format!("{members}false")),
+        ("rejoin", "spirt", format!("{members}true")),
     ] {
-        rows.push((name.into(), format!("{system}, epochs: 2")));
-    }
-    // Who failed in the first epoch is voted out in the second at the latest.
-    for (name, rejoin) in [("members", false), ("rejoin", true)] {
-        let settings = format!("membership: true, rejoin: {rejoin}, heartbeat_timeout_ms: 4000");
-        rows.push((
-            name.into(),
-            format!("system: spirt, epochs: 2, settings: {{{settings}}}"),
-        ));
+        let entry = format!("system: {system}, epochs: 2, settings: {{{settings}}}");
+        rows.push((name.into(), entry));
     }
     rows
 }
@@ -105,14 +99,8 @@ fn schedules_in_virtual_time_break_no_promise() {
     let faults = format!("dev faults campaign.yaml --seed {seed} --schedules {count}");
     eprintln!("{faults}");
     let ended = scene.directory.end(&mut scene.command(&faults)).ends(0);
-    holds(
-        ended.message(),
-        &[&format!("seed {seed}: {count} schedules")],
-    );
+    ended.says(&[&format!("seed {seed}: {count} schedules")]);
 }
-
-/// What ends, and what is asked of its row.
-type Change = fn(&mut Observed);
 
 /// Each promise, by a trial that breaks it; what breaks one is shrunk, and is an experiment that
 /// has the same faults.
@@ -126,61 +114,32 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
         let late = Fault::at_gradient(0, 0, 0, FaultKind::StragglerMs(5));
         assert_eq!(whole.broken(&[], whole), None);
         let missed = Fault::at_gradient(0, 0, 0, FaultKind::LosesMessage);
-        let broken: [(&Fault, usize, Change, &str); 11] = [
-            (&crash, 0, |_| (), "did not happen"),
-            (&crash, 1, |_| (), "does not say"),
-            (
-                &missed,
-                0,
-                |seen| seen.trial.warnings.push("less".into()),
-                "warning without",
-            ),
-            (&missed, 0, |seen| drop(seen.steps.pop()), "other figures"),
-            (
-                &late,
-                1,
-                |seen| seen.trial.failure = Some("deadlock: (train of worker 1)".into()),
-                "no worker could go on",
-            ),
-            (
-                &late,
-                1,
-                |seen| seen.trial.failure = Some("too late".into()),
-                "names no worker",
-            ),
-            (
-                &late,
-                1,
-                |seen| seen.trial.failure = Some("train of worker 1 failed".into()),
-                "failure without",
-            ),
-            (
-                &late,
-                1,
-                |seen| seen.trial.warnings.push("less".into()),
-                "warning without",
-            ),
-            (&late, 1, |seen| drop(seen.steps.pop()), "other figures"),
-            (
-                &late,
-                1,
-                |seen| seen.trial.evaluations[0].evaluation.correct += 1,
-                "other figures",
-            ),
-            (
-                &late,
-                1,
-                |seen| seen.steps[0].traffic.exchange.objects.bytes_up -= 1,
-                "less traffic",
-            ),
-        ];
-        for (fault, times, change, says) in broken {
+        let broken = |fault: &Fault, times, change: &dyn Fn(&mut Observed)| {
             let mut seen = whole.clone();
             seen.trial.faults = vec![times];
             change(&mut seen);
-            let found = seen.broken(std::slice::from_ref(fault), whole);
-            holds(found.unwrap(), &[says]);
+            seen.broken(std::slice::from_ref(fault), whole).unwrap()
+        };
+        let warned = |seen: &mut Observed| seen.trial.warnings.push("less".into());
+        let short = |seen: &mut Observed| drop(seen.steps.pop());
+        holds(broken(&crash, 0, &|_| ()), &["did not happen"]);
+        holds(broken(&crash, 1, &|_| ()), &["does not say"]);
+        holds(broken(&missed, 0, &warned), &["warning without"]);
+        holds(broken(&missed, 0, &short), &["other figures"]);
+        holds(broken(&late, 1, &warned), &["warning without"]);
+        holds(broken(&late, 1, &short), &["other figures"]);
+        for (failure, says) in [
+            ("deadlock: (train of worker 1)", "no worker could go on"),
+            ("too late", "names no worker"),
+            ("train of worker 1 failed", "failure without"),
+        ] {
+            let failed = |seen: &mut Observed| seen.trial.failure = Some(failure.into());
+            holds(broken(&late, 1, &failed), &[says]);
         }
+        let learned = |seen: &mut Observed| seen.trial.evaluations[0].evaluation.correct += 1;
+        holds(broken(&late, 1, &learned), &["other figures"]);
+        let saved = |seen: &mut Observed| seen.steps[0].traffic.exchange.objects.bytes_up -= 1;
+        holds(broken(&late, 1, &saved), &["less traffic"]);
         let mut told = whole.clone();
         told.trial.faults = vec![0];
         told.trial.warnings.push(missed.did_not_happen());
@@ -214,10 +173,8 @@ fn is_quick(fault: &Fault) -> bool {
 
 /// What a run knows of a trial.
 fn observed(run: &RunDirectory, all: &[TrialRow], name: &str) -> Observed {
-    let trial = all.iter().find(|trial| trial.id.row == name);
-    let trial = trial
-        .unwrap_or_else(|| panic!("{name} has no trial"))
-        .clone();
+    let trial = all.iter().find(|trial| trial.id.row == name).cloned();
+    let trial = trial.unwrap_or_else(|| panic!("{name} has no trial"));
     let steps = run.steps(&trial).unwrap();
     Observed { trial, steps }
 }
@@ -254,11 +211,8 @@ fn campaign(search: &Search, cases: &[(String, Vec<Fault>)]) -> Vec<String> {
         let found = found.iter();
         wrong.extend(found.map(|found| format!("{row}, {}: {found} ({why})", faults[0])));
     }
-    let code = if all.iter().any(|trial| trial.failure.is_some()) {
-        3
-    } else {
-        0
-    };
+    let has_failed = all.iter().any(|trial| trial.failure.is_some());
+    let code = if has_failed { 3 } else { 0 };
     let before = fs::read(scene.path("run/trials.jsonl")).unwrap();
     for (what, output) in [("run", output), ("report", scene.report())] {
         if output.status.code() != Some(code) {

@@ -98,15 +98,12 @@ impl Scene {
     /// Says what outlives a run; nothing if nothing does. The kernel may take a moment to reap.
     /// A port is held by a process, so that none is left without one.
     fn left(&self, harness: u32) -> Option<String> {
-        let mut left = Left::default();
+        let (mut left, own) = (Left::default(), format!("epochcost-{harness}-"));
         for _ in 0..100 {
             let files = fs::read_dir(self.path("tmp")).unwrap();
             left = Left {
                 processes: self.processes(),
-                groups: groups(
-                    Path::new("/sys/fs/cgroup"),
-                    &format!("epochcost-{harness}-"),
-                ),
+                groups: groups(Path::new("/sys/fs/cgroup"), &own),
                 files: files.count(),
             };
             if left == Left::default() {

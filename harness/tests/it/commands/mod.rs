@@ -14,46 +14,28 @@ use epochcost::cli::Cli;
 use epochcost_testing::watch_for;
 
 use self::text::{Command, commands};
-use crate::support::{Scene, root};
+use crate::support::{Scene, root, shipped};
 
 /// Commands that are parsed, whose experiments are found, and that are not run, by a part of
-/// their text, with the reason. The first that fits counts.
-const NOT_RUN: [(&str, &str); 17] = [
-    ("--platform aws", "needs an account"),
-    ("epochcost aws doctor", "needs an account"),
-    ("epochcost aws policy", "needs a build with AWS's clients"),
-    ("epochcost aws clean", "needs an account"),
-    ("epochcost aws prices refresh", "needs an account"),
-    ("--fetch", "downloads"),
-    ("epochcost profile", "measures for minutes"),
-    (
-        "epochcost plan map",
-        "seconds of every place: tests of the map run it",
-    ),
-    (
-        "epochcost dev validate",
-        "half a minute: tests of validations run it",
-    ),
-    (
-        "epochcost dev new",
-        "changes a checkout: tests of installations run it",
-    ),
-    (
-        "epochcost dev faults",
-        "searches for minutes: the campaign's tests search",
-    ),
-    (
-        "--deadline",
-        "searches for half a minute: tests of the answer and of own models search",
-    ),
-    ("--limits", "searches for up to four minutes"),
-    ("--uncertainty", "simulates every row often"),
-    ("--cheapest-memory", "simulates every row often"),
-    ("--measure", "builds the worker and measures"),
-    (
-        "plan results/RUN",
-        "needs a run of this machine: tests of recorded runs plan one",
-    ),
+/// their text, with the reason.
+const NOT_RUN: [&str; 17] = [
+    "--platform aws: needs an account",
+    "epochcost aws doctor: needs an account",
+    "epochcost aws policy: needs a build with AWS's clients",
+    "epochcost aws clean: needs an account",
+    "epochcost aws prices refresh: needs an account",
+    "--fetch: downloads",
+    "epochcost profile: measures for minutes",
+    "epochcost plan map: seconds of every place: tests of the map run it",
+    "epochcost dev validate: half a minute: tests of validations run it",
+    "epochcost dev new: changes a checkout: tests of installations run it",
+    "epochcost dev faults: searches for minutes: the campaign's tests search",
+    "--deadline: searches for half a minute: tests of the answer and of own models search",
+    "--limits: searches for up to four minutes",
+    "--uncertainty: simulates every row often",
+    "--cheapest-memory: simulates every row often",
+    "--measure: builds the worker and measures",
+    "plan results/RUN: needs a run of this machine: tests of recorded runs plan one",
 ];
 
 /// Files of the reader's own, of which only the command is parsed.
@@ -65,10 +47,9 @@ const OWN_FILES: [&str; 5] = [
     "EXPERIMENT",
 ];
 
-fn why_not_run(command: &Command) -> Option<&'static str> {
-    let text = command.text();
-    let found = NOT_RUN.iter().find(|(part, _)| text.contains(part));
-    found.map(|(_, why)| *why)
+/// The parts of commands that are not run.
+fn not_run() -> [&'static str; 17] {
+    NOT_RUN.map(|line| line.split_once(": ").unwrap().0)
 }
 
 fn is_ours(command: &Command) -> bool {
@@ -78,11 +59,9 @@ fn is_ours(command: &Command) -> bool {
 
 /// Returns whether a text only stands for something: `DIR`, `results/<run>`, `RUN…`.
 fn is_placeholder(word: &str) -> bool {
-    let is_name = |word: &str| {
-        word.chars()
-            .all(|c| c.is_ascii_uppercase() || "[/]…+".contains(c))
-    };
-    word.contains(['…', '<', '{', '*']) || (!word.is_empty() && is_name(word))
+    let mut name = word.chars();
+    let is_name = name.all(|c| c.is_ascii_uppercase() || "[/]…+".contains(c));
+    word.contains(['…', '<', '{', '*']) || (!word.is_empty() && is_name)
 }
 
 #[test]
@@ -96,17 +75,16 @@ fn every_command_is_one() {
         };
         let is_help = error.kind() == ErrorKind::DisplayHelp;
         // A verb that a text only names has no arguments.
-        let is_name = command.words.len() == 2
-            && matches!(
-                error.kind(),
-                ErrorKind::MissingRequiredArgument
-                    | ErrorKind::MissingSubcommand
-                    | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-            );
+        let of_missing = [
+            ErrorKind::MissingRequiredArgument,
+            ErrorKind::MissingSubcommand,
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+        ];
+        let is_name = command.words.len() == 2 && of_missing.contains(&error.kind());
         let (place, text) = (&command.place, command.text());
         assert!(is_help || is_name, "{place}: {text}\n{error}");
     }
-    for (part, _) in NOT_RUN {
+    for part in not_run() {
         let mut texts = commands.iter().map(Command::text);
         let is_there = texts.any(|text| text.contains(part));
         assert!(is_there, "no command has {part}");
@@ -116,36 +94,25 @@ fn every_command_is_one() {
 /// Recipes, packages and scripts of a checkout.
 #[test]
 fn what_other_commands_name_is_there() {
-    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
-    let recipes = read("justfile");
-    let lock = read("Cargo.lock");
+    let [recipes, lock] = ["justfile", "Cargo.lock"].map(shipped);
     for Command { words, place } in commands() {
-        let text = words.join(" ");
-        let named = |option: &str| {
-            let at = words.iter().position(|word| word == option);
-            at.and_then(|at| words.get(at + 1))
-        };
-        match words[0].as_str() {
-            "just" => {
-                let start = format!("\n{}", words[1]);
-                let is_there = (recipes.match_indices(&start))
-                    .any(|(at, _)| recipes[at + start.len()..].starts_with([' ', ':']));
-                assert!(is_there, "{place}: {text}");
-            }
+        let is_there = match &*words[0] {
+            "just" => recipes.lines().any(|line| {
+                let rest = line.strip_prefix(&*words[1]);
+                rest.is_some_and(|rest| rest.starts_with([' ', ':']))
+            }),
             "cargo" => {
-                if let Some(package) = named("-p") {
-                    let line = format!("name = \"{package}\"");
-                    assert!(lock.contains(&line), "{place}: {text}");
-                }
+                let mut after = words.iter().skip_while(|word| *word != "-p").skip(1);
+                let line = after.next().map(|package| format!("name = \"{package}\""));
+                line.is_none_or(|line| lock.contains(&line))
             }
             "python3" | "sh" => {
                 let script = words[1..].iter().find(|word| word.contains('/'));
-                if let Some(script) = script {
-                    assert!(root().join(script).is_file(), "{place}: {text}");
-                }
+                script.is_none_or(|script| root().join(script).is_file())
             }
-            _ => {}
-        }
+            _ => true,
+        };
+        assert!(is_there, "{place}: {}", words.join(" "));
     }
 }
 
@@ -155,9 +122,8 @@ fn experiments(command: &Command) -> Vec<String> {
         return Vec::new();
     };
     // Data that are to be fetched are not there, and the map is of no experiment.
-    let is_other = arguments
-        .iter()
-        .any(|word| word == "--fetch" || word == "map");
+    let mut words = arguments.iter();
+    let is_other = words.any(|word| word == "--fetch" || word == "map");
     if !["run", "check", "plan"].contains(&verb.as_str()) || is_other {
         return Vec::new();
     }
@@ -204,9 +170,8 @@ fn scene(is_checkout: bool) -> Scene {
     let few = "--platform sim --set systems=[allreduce] --set findings=[]";
     scene.text(&format!("run smoke {few} --out results/RUN"));
     for name in ["BEFORE", "AFTER", "ONE", "TWO"] {
-        scene
-            .shell(&format!("cp -r results/RUN results/{name}"))
-            .ends(0);
+        let copied = scene.shell(&format!("cp -r results/RUN results/{name}"));
+        copied.ends(0);
     }
     if is_checkout {
         let root = root().canonicalize().unwrap();
@@ -225,14 +190,8 @@ fn commands_work_in_an_empty_directory_and_in_a_checkout() {
         let scene = scene(is_checkout);
         let ends_well = |words: &[String], place: &str| {
             let ended = scene.end(scene.command("").args(words));
-            let code = ended.output.status.code();
-            assert_eq!(
-                code,
-                Some(0),
-                "{place}: {}: {}",
-                words.join(" "),
-                ended.message()
-            );
+            let (code, said) = (ended.output.status.code(), ended.message());
+            assert_eq!(code, Some(0), "{place}: {}: {said}", words.join(" "));
         };
         let mut done = BTreeSet::new();
         for command in commands.iter().filter(|command| is_ours(command)) {
@@ -251,7 +210,8 @@ fn commands_work_in_an_empty_directory_and_in_a_checkout() {
                 && (!command.words.iter().any(is_path)
                     || command.text().contains("epochcost reproduce"));
             let names_own = (command.words.iter()).any(|word| OWN_FILES.contains(&word.as_str()));
-            if why_not_run(command).is_some() || is_elsewhere || is_again || names_own {
+            let is_dear = not_run().iter().any(|part| command.text().contains(part));
+            if is_dear || is_elsewhere || is_again || names_own {
                 continue;
             }
             let Some(words) = cheap(command).filter(|words| done.insert(words.clone())) else {

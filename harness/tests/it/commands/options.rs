@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use clap::{Command, CommandFactory};
 use epochcost::cli::Cli;
@@ -9,48 +10,22 @@ use epochcost::cli::Cli;
 use crate::support::{files_of, root};
 
 /// What else begins with two hyphens, by whose it is.
-const OF_OTHERS: [(&str, &[&str]); 6] = [
-    (
-        "cargo",
-        &["--bin", "--features", "--release", "--target-dir"],
-    ),
-    ("the worker", &["--describe", "--instance", "--simulate"]),
-    (
-        "unshare, mount and systemd-run",
-        &[
-            "--map-root-user",
-            "--mount",
-            "--propagation",
-            "--scope",
-            "--user",
-        ],
-    ),
-    (
-        "git and llvm-config",
-        &[
-            "--is-inside-work-tree",
-            "--libdir",
-            "--porcelain",
-            "--verify",
-        ],
-    ),
-    ("earlier versions", &["--aws", "--print-policy"]),
-    ("style sheets", &["--s"]),
+const OF_OTHERS: [&str; 6] = [
+    "cargo: --bin --features --release --target-dir",
+    "the worker: --describe --instance --simulate",
+    "unshare, mount and systemd-run: --map-root-user --mount --propagation --scope --user",
+    "git and llvm-config: --is-inside-work-tree --libdir --porcelain --verify",
+    "earlier versions: --aws --print-policy",
+    "style sheets: --s",
 ];
 
 /// Returns the program's source files with their text, without tests and comments, each text on
 /// one line.
 fn sources() -> Vec<(String, String)> {
-    let mut files = files_of(&root().join("harness/src"), "rs");
-    for crates in ["harness", "workloads"] {
-        for entry in fs::read_dir(root().join(crates)).unwrap() {
-            let source = entry.unwrap().path().join("src");
-            if source.is_dir() {
-                files.extend(files_of(&source, "rs"));
-            }
-        }
-    }
-    let files = files.into_iter().map(|file| {
+    let crates = ["harness", "workloads"].into_iter();
+    let files = crates.flat_map(|crates| files_of(&root().join(crates), "rs"));
+    let is_source = |file: &PathBuf| file.components().any(|part| part.as_os_str() == "src");
+    let files = files.filter(is_source).map(|file| {
         let text = fs::read_to_string(&file).unwrap();
         let (text, _) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));
         let lines = text.lines().map(str::trim);
@@ -89,37 +64,20 @@ fn all_options(verb: &Command) -> BTreeSet<String> {
     own_options(verb).into_iter().chain(below).collect()
 }
 
+/// In `epochcost VERB … --option`, the option is the verb's own.
 #[test]
-fn every_option_that_a_text_names_is_one() {
+fn every_option_that_a_text_names_is_one_and_in_a_command_of_its_verb() {
     let mut program = Cli::command();
     program.build();
     let mut known = all_options(&program);
-    let others = OF_OTHERS.iter().flat_map(|(_, options)| *options);
-    known.extend(others.map(|option| (*option).to_owned()));
-    let mut seen = BTreeSet::new();
+    let others: BTreeSet<String> = OF_OTHERS.into_iter().flat_map(named).collect();
+    known.extend(others.iter().cloned());
+    let (mut seen, mut commands) = (BTreeSet::new(), 0);
     for (file, text) in sources() {
         let options = named(&text);
         let unknown: Vec<&String> = options.difference(&known).collect();
         assert!(unknown.is_empty(), "{file}: {unknown:?}");
         seen.extend(options);
-    }
-    for (program, options) in OF_OTHERS {
-        for option in options {
-            assert!(
-                seen.contains(*option),
-                "no text names {option} of {program}"
-            );
-        }
-    }
-}
-
-/// `epochcost VERB … --option` in a text: the verb has the option.
-#[test]
-fn a_command_in_a_text_has_options_of_its_verb() {
-    let mut program = Cli::command();
-    program.build();
-    let mut commands = 0;
-    for (file, text) in sources() {
         for (at, begin) in text.match_indices("`epochcost ") {
             let rest = &text[at + begin.len()..];
             let Some((command, _)) = rest.split_once('`') else {
@@ -132,8 +90,7 @@ fn a_command_in_a_text_has_options_of_its_verb() {
                 };
                 verb = below;
             }
-            let known = own_options(verb);
-            let options = named(command);
+            let (known, options) = (own_options(verb), named(command));
             let unknown: Vec<&String> = options.difference(&known).collect();
             assert!(
                 unknown.is_empty(),
@@ -141,6 +98,9 @@ fn a_command_in_a_text_has_options_of_its_verb() {
             );
             commands += 1;
         }
+    }
+    for option in others {
+        assert!(seen.contains(&option), "no text names {option} of others");
     }
     assert!(commands > 20, "{commands}");
 }

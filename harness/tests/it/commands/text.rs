@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Scene, root};
+use crate::support::{Scene, root, shipped};
 
 /// A command line, and the file that it stands in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,17 +22,7 @@ impl Command {
 }
 
 /// Programs that lines of code blocks begin with.
-const PROGRAMS: [&str; 9] = [
-    "epochcost",
-    "cargo",
-    "just",
-    "apt-get",
-    "pip",
-    "python3",
-    "sh",
-    "docker",
-    "rustup",
-];
+const PROGRAMS: &str = "epochcost cargo just apt-get pip python3 sh docker rustup";
 
 /// Returns every command, each once for a place.
 pub fn commands() -> BTreeSet<Command> {
@@ -40,24 +30,26 @@ pub fn commands() -> BTreeSet<Command> {
     let mut add = |place: &str, line: &str| {
         let words = words(line);
         let program = words.first();
-        if program.is_some_and(|word| PROGRAMS.contains(&word.as_str())) {
+        if program.is_some_and(|word| PROGRAMS.split(' ').any(|known| known == word)) {
             let place = place.to_owned();
             found.insert(Command { words, place });
         }
     };
     for file in files(&root(), "md") {
-        let text = fs::read_to_string(root().join(&file)).unwrap();
+        let text = shipped(&file);
         lines(&text, &mut |line| add(&file, line));
     }
     for file in files(&root().join("experiments"), "yaml") {
-        let text = fs::read_to_string(root().join("experiments").join(&file)).unwrap();
+        let text = shipped(&format!("experiments/{file}"));
         let lines = text.lines().map(str::trim_start);
         let comments: Vec<&str> = lines.filter_map(|line| line.strip_prefix('#')).collect();
         comments.iter().for_each(|line| add(&file, line));
         spans(&comments.join("\n"), &mut |span| add(&file, span));
     }
-    let recipes = fs::read_to_string(root().join("justfile")).unwrap();
-    for line in recipes.lines().filter(|line| line.starts_with("    ")) {
+    for line in shipped("justfile")
+        .lines()
+        .filter(|line| line.starts_with("    "))
+    {
         add("justfile", &line.replace("{{ARGS}}", ""));
     }
     let shown = |arguments: &str| Scene::empty().text(arguments);
