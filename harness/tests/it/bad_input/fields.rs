@@ -57,6 +57,7 @@ fn what_is_missing_twice_or_not_yaml() {
         "workers: 4\n | ",
         "name: bad-input\n | ",
         "workers: 4 | workers: 4\nworkers: 2",
+        "epochs: 2 | sweep: {epochs: [2, 2]}",
         &format!("epochs: 2 | epochs: 2\nmodels:{model}{model}"),
         "epochs: 2 | epochs: [2",
         // The parser blames the line before a tab.
