@@ -70,15 +70,14 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     let mut exit = Exit::Done;
     let mut runs = Vec::new();
-    for path in &args.runs {
-        let (run, is_written) = rewritten(path, args, output)?;
-        let run_id = &run.directory.manifest().run_id;
-        let known = runs.iter().flatten();
-        let mut known = known.map(|run: &AnalysedRun| &run.directory.manifest().run_id);
-        if known.any(|known| known == run_id) {
+    for (index, path) in args.runs.iter().enumerate() {
+        let place = |path: &PathBuf| path.canonicalize().ok();
+        let mut earlier = args.runs[..index].iter();
+        if earlier.any(|other| place(other).is_some_and(|other| Some(other) == place(path))) {
             let problem = format!("{} is a run that was given before", path.display());
             return Err(Error::usage(problem, "give each run once"));
         }
+        let (run, is_written) = rewritten(path, args, output)?;
         output.text(report::terminal_table(&run.analysis, output.width()));
         for line in report::terminal_warnings(run.analysis.warnings(), "on the report's page") {
             output.message(line);

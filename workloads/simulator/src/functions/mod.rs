@@ -195,7 +195,7 @@ impl Trial {
     }
 
     /// Returns the peak memory of an invocation, MB: the worker's own, its data, and the larger
-    /// of a training step and the vectors that are exchanged.
+    /// of a training step and the vectors that are exchanged. A step's own holds its mini-batch.
     pub(crate) fn peak_mb(&self, task: &Task, held: &Held) -> f64 {
         let bound = self.system.bind(&task.job);
         let gradients = bound.map_or(0.0, |bound| {
@@ -207,7 +207,9 @@ impl Trial {
             0 => 0.0,
             samples => self.simulation.cost.peak_mb(samples),
         };
-        self.profile().function.resident_mb + mb(held.data_bytes() as f64) + exchanged.max(step)
+        let batch_bytes = held.step_samples() * task.job.data.record_bytes;
+        let data = mb(held.data_bytes().saturating_sub(batch_bytes as u64) as f64);
+        self.profile().function.resident_mb + data + exchanged.max(step)
     }
 
     /// Records an invocation that ended.

@@ -261,18 +261,18 @@ fn what_waits_for_ever_is_a_failure_and_no_hang() {
     assert!(ended || simulated.infeasible.unwrap().limit == Limit::Duration);
 }
 
-/// Systems, functions, samples of the data and vectors of the gradient's size that the largest function holds at
-/// once; `W ` stands before what it holds of every worker. They decide the smallest memory of a function.
+/// Systems, functions, samples beside those of a mini-batch and vectors of the gradient's size that the largest
+/// function holds at once; `W ` stands before what it holds of every worker. They decide the smallest memory of a function.
 const HELD: &str = "
-scatterreduce | train | 8 | parameters, momentum, gradient, own chunk of all workers (one gradient together), \
+scatterreduce | train | 4 | parameters, momentum, gradient, own chunk of all workers (one gradient together), \
     merged chunks, merged gradient
-allreduce | train | 8 | parameters, momentum, W gradients, mean, mean sent
-lambdaml_async | train | 8 | parameters, momentum, gradient, model sent, model received
-mlless | worker | 4 | parameters, momentum, change, kept back, W updates, sum
+allreduce | train | 4 | parameters, momentum, W gradients, mean, mean sent
+lambdaml_async | train | 4 | parameters, momentum, gradient, model sent, model received
+mlless | worker | 0 | parameters, momentum, change, kept back, W updates, sum
 mlless | supervisor | 0 |
 spirt | aggregate_gradients | 0 | W averages, average received, mean
-spirt | compute_gradients | 4 | parameters, gradient, gradient sent
-p2p_lambda | compute_gradients | 4 | parameters, gradient, gradient sent";
+spirt | compute_gradients | 0 | parameters, gradient, gradient sent
+p2p_lambda | compute_gradients | 0 | parameters, gradient, gradient sent";
 
 #[test]
 fn a_function_needs_memory_for_its_program_its_data_and_the_vectors_that_it_holds() {
