@@ -189,6 +189,9 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast> {
     experiment.rows.extend(opponents);
     let experiment = experiment;
     let stands = simulation_of(&experiment)?;
+    if let Some(idle) = experiment.idle_fields() {
+        output.message(format_args!("note: {idle}"));
+    }
     let prices = match &experiment.prices {
         Some(prices) => prices.clone(),
         None => price_book(None)?,
