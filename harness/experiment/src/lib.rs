@@ -20,6 +20,7 @@ mod excluded;
 pub mod expand;
 mod files;
 mod forms;
+mod idle;
 pub mod named;
 mod names;
 mod own;

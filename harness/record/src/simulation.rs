@@ -205,7 +205,7 @@ fn known(simulation: &Simulation, row: &Row) -> Option<(ComputeUsed, String, Mod
             device,
         };
         let about = "Operations, bytes and rates that the experiment states.".into();
-        return Some((used, about, own.cost(device)));
+        return Some((used, about, own.cost(device)?));
     }
     let (profile, cost) = simulation.cost(&row.job.model, device, row.cpu_fallback)?;
     let used = ComputeUsed {

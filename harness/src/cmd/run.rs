@@ -101,6 +101,9 @@ async fn one(
     output: Output,
     stop: &mut Stop,
 ) -> Result<Exit, Error> {
+    if let Some(idle) = experiment.idle_fields() {
+        output.message(format_args!("note: {idle}"));
+    }
     let destination = match (args.out.as_deref(), args.resume) {
         (None, _) => Destination::New,
         (Some(out), false) => Destination::At(out),

@@ -388,7 +388,11 @@ fn equal_figures_decide_no_strict_order() {
     // A worker's share is one mini-batch, in memory at once with either system.
     let few = "dataset: {name: synthetic-cifar10, train: 2048, test: 10}";
     scene.edit("made-up/item.yaml", "dataset: {name: cifar10}", few);
-    scene.edit("made-up/item.yaml", "batches_per_worker: 3", "batches_per_worker: 1");
+    scene.edit(
+        "made-up/item.yaml",
+        "batches_per_worker: 3",
+        "batches_per_worker: 1",
+    );
     let column = "      peak: {unit: MB, metric: peak_memory_mb}\n    follows:";
     scene.edit("made-up/paper.yaml", "    follows:", column);
     for (from, to) in [

@@ -110,9 +110,11 @@ fn init_durations_of_a_log_move_the_init_of_its_client() {
          Memory Size: 512 MB\tMax Memory Used: 55 MB\t"
     );
     let cold = format!("{warm}Init Duration: 300.00 ms\t");
-    let json = cold.replace('\t', "\\t");
+    let [dated, json] =
+        ["46", "56"].map(|start| cold.replace("3604209a", &format!("{start}04209a")));
+    let json = json.replace('\t', "\\t");
     let log = format!(
-        "START RequestId: {request} Version: 1\n{cold}\n2026-11-27T03:00:00Z {cold}\n{warm}\n\
+        "START RequestId: {request} Version: 1\n{cold}\n2026-11-27T03:00:00Z {dated}\n{warm}\n\
          {{\"message\": \"{json}\\n\"}}\n"
     );
     let scene = Scene::of("log.txt", &log).with("warm.txt", &warm);
@@ -124,7 +126,11 @@ fn init_durations_of_a_log_move_the_init_of_its_client() {
         let found = moved(&scene, "log.txt", client);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(factors.contains(&factor(&found, constant)), "{found:?}");
+        // What is there twice counts once.
+        assert_eq!(moved(&scene, "log.txt log.txt", client), found);
     }
+    let twice = calibrate(&scene, "log.txt log.txt --client interpreted").ends(0);
+    holds(twice.text(), &["4 left out"]);
     let refused = calibrate(&scene, "warm.txt").ends(2);
     refused.says(&["no REPORT line has an Init Duration"]);
 }
@@ -219,6 +225,12 @@ fn what_cannot_be_used_is_named_with_its_place() {
         scene.write("mine.csv", text);
         refused("mine.csv", &words);
     }
+    scene.write("mine.csv", &table(&[READ]));
+    scene.write("copy.csv", &table(&[READ]));
+    refused(
+        "mine.csv copy.csv",
+        &["copy.csv has the measurements of mine.csv"],
+    );
     let interpreted = READ.replace("compiled", "interpreted");
     scene.write("mine.csv", &table(&[&interpreted]));
     for ([arguments], words) in cases(&[

@@ -67,7 +67,7 @@ pub use self::limits::LimitSearch;
 pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
 pub use self::on_account::{OnAccount, on_account};
 pub use self::places::Place;
-pub use self::recorded::{is_run, recorded_steps};
+pub use self::recorded::{disagreement, is_run, recorded_steps};
 pub use self::uncertainty::Percentiles;
 pub use self::validate::Validation;
 pub use self::work::Work;
@@ -189,6 +189,9 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast> {
     experiment.rows.extend(opponents);
     let experiment = experiment;
     let stands = simulation_of(&experiment)?;
+    if let Some(idle) = experiment.idle_fields() {
+        output.message(format_args!("note: {idle}"));
+    }
     let prices = match &experiment.prices {
         Some(prices) => prices.clone(),
         None => price_book(None)?,

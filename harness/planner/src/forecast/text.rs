@@ -6,12 +6,12 @@ use epochcost_report::{COST_NAMES, cost_parts};
 use epochcost_simulator::profile::ComputeOrigin;
 use epochcost_spec::format::{bytes_in_column, count, duration, megabytes, number, usd, wrapped};
 
-use super::Forecast;
 use super::estimate::{Estimate, Obstacle};
 use super::limits::Boundary;
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Interval, Uncertainty};
+use super::{Forecast, disagreement};
 use crate::columns::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
@@ -345,6 +345,8 @@ fn stands_on(plan: &Forecast) -> String {
             origin(plan, compute.origin),
             models.collect::<Vec<_>>().join(", ")
         ));
+        let doubts = compute.costs.iter().filter_map(disagreement);
+        lines.extend(doubts.map(|doubt| format!("note: {doubt}")));
     }
     lines.join("\n")
 }

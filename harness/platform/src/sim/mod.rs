@@ -100,13 +100,13 @@ impl Sim {
     /// The same as [`describe`](Self::describe).
     pub fn cost(&self, row: &Row) -> Result<ModelCost, PlatformError> {
         let device = device(&self.simulation, row);
-        if let Some(own) = &row.own_model {
-            let profiled = self.simulation.cost(&own.name, device, false);
-            return Ok(profiled.map_or_else(|| own.cost(device), |(_, cost)| cost.clone()));
-        }
         let model = &row.job.model;
-        let known = self.simulation.cost(model, device, row.cpu_fallback);
-        known.map(|(_, cost)| cost.clone()).ok_or_else(|| {
+        let own = row.own_model.as_ref();
+        let or_cpu = row.cpu_fallback && own.is_none();
+        let profiled = self.simulation.cost(model, device, or_cpu);
+        let profiled = profiled.map(|(_, cost)| cost.clone());
+        let known = profiled.or_else(|| own?.cost(device));
+        known.ok_or_else(|| {
             let compute = self.simulation.compute.iter();
             let names: Vec<&str> = compute.map(|known| known.name.as_str()).collect();
             let option = match device {
@@ -118,10 +118,15 @@ impl Sim {
                     "what a step of {model} costs on the device {device}: the compute profiles {} do not say",
                     names.join(" and ")
                 ),
-                remedy: format!(
-                    "measure it (`epochcost profile --model {model}{option}`) and name the file in \
-                     `simulation.compute`"
-                ),
+                remedy: match own {
+                    Some(_) => "profile its program on that device (`epochcost profile`), or state the \
+                                model's `flops_per_sample`"
+                        .to_owned(),
+                    None => format!(
+                        "measure it (`epochcost profile --model {model}{option}`) and name the file in \
+                         `simulation.compute`"
+                    ),
+                },
             }
         })
     }

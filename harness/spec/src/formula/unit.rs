@@ -49,6 +49,11 @@ impl Unit {
         self.0 == "count"
     }
 
+    /// Returns whether its numbers are amounts, of which none is negative: times, sizes, prices, counts.
+    pub fn is_amount(&self) -> bool {
+        self.is_count() || CONVERTED.iter().any(|(name, ..)| *name == self.0)
+    }
+
     fn base(&self) -> (&str, f64) {
         let known = CONVERTED.iter().find(|(name, ..)| *name == self.0);
         known.map_or((&self.0, 1.0), |(_, dimension, factor)| {

@@ -25,9 +25,10 @@ pub struct OwnModel {
     #[schemars(inner(range(min = 1, max = 1_000_000)))]
     pub input: Option<[usize; 3]>,
     /// Floating-point operations of a forward pass per sample (a multiply-add is two); a step takes
-    /// three times that.
+    /// three times that. None: steps are known on devices of the compute profiles alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = LEAST, max = MOST))]
-    pub flops_per_sample: f64,
+    pub flops_per_sample: Option<f64>,
     /// Bytes of activations that a training step keeps, per sample.
     #[schemars(range(min = LEAST, max = MOST))]
     pub activation_bytes_per_sample: f64,
@@ -67,20 +68,22 @@ impl OwnModel {
 
     /// Returns what its steps cost: three forward passes' operations (one
     /// forward, two backward) at the stated rate. Memory: weights, gradient and
-    /// two optimizer vectors, the statistics before and after, and the activations.
-    pub fn cost(&self, device: Device) -> ModelCost {
+    /// two optimizer vectors, the statistics before and after, and the activations. `None`
+    /// where the operations are not known.
+    pub fn cost(&self, device: Device) -> Option<ModelCost> {
+        let flops_per_sample = self.flops_per_sample?;
         let rate = match device {
             Device::Cpu => self.cpu_flops_per_s,
             Device::Cuda => self.gpu_flops_per_s,
         };
         let mib = f64::from(1 << 20);
-        ModelCost {
+        Some(ModelCost {
             model: self.name.clone(),
             device,
             fixed_s: 0.0,
-            sample_s: 3.0 * self.flops_per_sample / rate,
+            sample_s: 3.0 * flops_per_sample / rate,
             parallel: 0.9,
-            evaluate_sample_s: self.flops_per_sample / rate,
+            evaluate_sample_s: flops_per_sample / rate,
             build_s: 0.0,
             fixed_mb: (16.0 * self.parameters as f64 + 8.0 * self.statistics as f64) / mib,
             sample_mb: self.activation_bytes_per_sample / mib,
@@ -90,6 +93,6 @@ impl OwnModel {
             carried: None,
             source: "computed from the experiment's description of the model".into(),
             date: "stated".into(),
-        }
+        })
     }
 }

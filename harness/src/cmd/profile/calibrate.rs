@@ -7,8 +7,8 @@ use epochcost_simulator::ProbeClient;
 use serde::Serialize;
 
 use epochcost_planner::error::Error;
-use epochcost_planner::forecast::recorded_steps;
 use epochcost_planner::forecast::validate::{Calibration, calibrate};
+use epochcost_planner::forecast::{disagreement, recorded_steps};
 use epochcost_planner::profiling::costs_table;
 use epochcost_record::{probe_file, write_whole};
 use epochcost_spec::exit::Exit;
@@ -86,6 +86,9 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
                 "a local run says nothing of a cloud that `--probe` could measure",
                 "leave out one of both",
             ));
+        }
+        for doubt in steps.models.iter().filter_map(disagreement) {
+            output.message(format_args!("warning: {doubt}"));
         }
         output.text(costs_table(&steps));
         output.json(&steps);

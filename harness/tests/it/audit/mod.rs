@@ -178,6 +178,7 @@ fn a_made_up_paper_is_audited() {
 fn a_damaged_table_is_located() {
     for ([file, before, after], words) in cases(&[
         "cp_table2.csv | 14.343 | fast | cp_table2.csv:3:25 | \"fast\"",
+        "cp_table2.csv | 14.343 | -14.343 | cp_table2.csv:3:25 | -14.343 s | 0 or more",
         "cp_table3.csv | MLLess | MLMore | MLLess",
     ]) {
         let ended = with(file, before, after).run("audit --published .");

@@ -1,5 +1,7 @@
 //! Fits of measurements, which give the numbers of a compute profile.
 
+use std::collections::BTreeMap;
+
 use super::Fit;
 
 /// A straight line through measurements that grow with the size of a batch.
@@ -31,18 +33,43 @@ impl Line {
             return None;
         }
         let (fixed, per_sample) = coefficients(measurements);
-        let mut line = Self {
+        let line = Self {
             fixed,
             per_sample,
             fit: Fit {
-                points: measurements.len(),
+                points: 0,
                 r_squared: 0.0,
                 largest_error: 0.0,
             },
         };
-        line.fit.r_squared = line.r_squared(measurements);
-        line.fit.largest_error = line.largest_error(measurements);
-        Some(line)
+        Some(line.judged(measurements))
+    }
+
+    /// Fits a line to the median of each batch size's measurements, so that one that is far off does not
+    /// decide. Its quality is that for all measurements.
+    ///
+    /// `None` as for [`through`](Self::through).
+    pub fn through_medians(measurements: &[(usize, f64)]) -> Option<Self> {
+        // None where one cannot be used, whatever its neighbours are.
+        Self::through(measurements)?;
+        let mut of_size: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (batch, value) in measurements {
+            of_size.entry(*batch).or_default().push(*value);
+        }
+        let medians = of_size.into_iter();
+        let medians = medians.filter_map(|(batch, values)| Some((batch, median(&values)?)));
+        let line = Self::through(&medians.collect::<Vec<_>>())?;
+        Some(line.judged(measurements))
+    }
+
+    /// Returns the line with its quality for measurements.
+    fn judged(self, measurements: &[(usize, f64)]) -> Self {
+        let fit = Fit {
+            points: measurements.len(),
+            r_squared: self.r_squared(measurements),
+            largest_error: self.largest_error(measurements),
+        };
+        Self { fit, ..self }
     }
 
     /// Returns the value at a batch of `samples`.
@@ -237,6 +264,18 @@ mod tests {
         let line = Line::through(&[(1, 2.0), (1_000, 1_000.0), (2_000, 2_000.0)]).unwrap();
         assert!(line.fixed > 0.9, "{line:?}");
         assert!(line.fit.largest_error < 1e-2, "{line:?}");
+    }
+
+    #[test]
+    fn one_measurement_that_is_far_off_does_not_decide() {
+        let measured = [(8, 8.0), (8, 0.8), (8, 8.4), (16, 16.0)];
+        let line = Line::through_medians(&measured).unwrap();
+        assert!((line.per_sample - 1.0).abs() < 1e-9, "{line:?}");
+        assert!(
+            line.fit.points == 4 && line.fit.largest_error > 8.9,
+            "{line:?}"
+        );
+        assert_eq!(Line::through_medians(&[]), None);
     }
 
     #[test]

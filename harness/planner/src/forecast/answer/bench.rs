@@ -237,8 +237,12 @@ impl Bench<'_> {
         let site = self.site(point);
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
+            let of_own = match &point.row.own_model {
+                Some(_) => ", and its operations (`flops_per_sample`) are not stated",
+                None => "",
+            };
             return Ok(Err(format!(
-                "no compute profile knows the model on {device}"
+                "no compute profile knows the model on {device}{of_own}"
             )));
         };
         let (profile, prices) = self.at(point, draw);
@@ -427,7 +431,7 @@ fn count(row: &Row) -> usize {
 pub(super) fn reference(stands: &Stands, row: &Row, device: Device) -> Option<ModelCost> {
     let known = stands.cost(&row.job.model, device, false);
     let known = known.map(|(_, cost)| cost.clone());
-    known.or_else(|| row.own_model.as_ref().map(|own| own.cost(device)))
+    known.or_else(|| row.own_model.as_ref()?.cost(device))
 }
 
 /// Returns a job cut to fewer mini-batches and epochs, with as much less data.

@@ -179,6 +179,7 @@ pub(super) fn answer(
     for warning in places::stale(request.places, &sites) {
         activity.say(format_args!("warning: {warning}"));
     }
+    let unknown = unknown(experiment, stands, &sites);
     let points = points::points(experiment, &sites)?;
     priced(&points, &sites, prices)?;
     let (count, places) = (points.len(), sites.len());
@@ -192,11 +193,39 @@ pub(super) fn answer(
     }
     let (question, effort) = (Question::of(experiment, goal), Effort::new(activity));
     let mut answer = Answer::of(&mut searched, goal, question, request.any_steps, effort)?;
+    answer.sentences.extend(unknown);
     if request.prices.is_some() {
         let own = answer.own_prices(&sites, prices);
         answer.sentences.extend(own);
     }
     Ok(answer)
+}
+
+/// Returns at which places nothing is known of a step of the models, in a sentence; none where there is no
+/// such place.
+fn unknown(experiment: &Experiment, stands: &Simulation, sites: &[Site]) -> Option<String> {
+    let rows = &experiment.rows;
+    let is_unknown = |site: &&Site| {
+        let mut known = rows
+            .iter()
+            .map(|row| bench::reference(stands, row, site.device()));
+        known.all(|known| known.is_none())
+    };
+    let unknown = sites.iter().filter(is_unknown);
+    let unknown: Vec<&str> = unknown.map(|site| site.place.name.as_str()).collect();
+    let is_own = rows.iter().any(|row| row.own_model.is_some());
+    let stated = if is_own {
+        ", and its operations (`flops_per_sample`) are not stated"
+    } else {
+        ""
+    };
+    let is_said = !unknown.is_empty() && !rows.is_empty();
+    is_said.then(|| {
+        format!(
+            "Left out are {}: no compute profile knows the model on what they have{stated}.",
+            unknown.join(", ")
+        )
+    })
 }
 
 /// Refuses points that bills cannot be made of, before any is simulated.

@@ -269,7 +269,18 @@ impl<'a> Field<'a> {
         };
         let device = epochcost_systems::Device::Cuda;
         let profiled = stands.cost(&own.name, device, false);
-        let cost = profiled.map_or_else(|| own.cost(device), |(_, cost)| cost.clone());
+        let profiled = profiled.map(|(_, cost)| cost.clone());
+        let Some(cost) = profiled.or_else(|| own.cost(device)) else {
+            return Err(Error::Usage {
+                problem: format!(
+                    "{} does not say the operations of {}, by which it has its place on the map",
+                    path.display(),
+                    own.name
+                ),
+                remedy: "state its `flops_per_sample`, or name a compute profile of it on a GPU"
+                    .to_owned(),
+            });
+        };
         let parameters = own.parameters as f64;
         let flops_per_sample = operations(cost.sample_s);
         let goal = self.request.goal;
@@ -411,7 +422,7 @@ fn kind(point: &Point, sites: &[Site]) -> Kind {
 fn with_model(point: &Point, parameters: f64, flops: f64) -> Point {
     let mut point = point.clone();
     if let Some(own) = &mut point.row.own_model {
-        (own.parameters, own.flops_per_sample) = (parameters as usize, flops);
+        (own.parameters, own.flops_per_sample) = (parameters as usize, Some(flops));
     }
     point
 }

@@ -14,6 +14,7 @@ use epochcost_spec::format::shell_word;
 use epochcost_spec::profiles;
 use epochcost_spec::rows::{STATED_BY_EXPERIMENT, TrialPlan};
 
+pub use self::steps::disagreement;
 use crate::error::{Error, Result};
 
 /// Profile of the machine that local runs are recorded on.

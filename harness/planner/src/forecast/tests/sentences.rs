@@ -3,7 +3,7 @@
 use epochcost_spec::ui::Output;
 
 use super::*;
-use crate::testing::holds;
+use crate::testing::{holds, lacks};
 
 const ROWS: &str = "\
 schema: 1
@@ -60,6 +60,35 @@ fn planned_of(text: &str, goal: Option<Goal>, places: &[&str]) -> Forecast {
 #[track_caller]
 fn says(forecast: &Forecast, words: &[&str]) {
     holds(forecast.sentences().join(" "), words);
+}
+
+/// A profile of the CPU says nothing of GPUs, of a model whose operations nobody counted.
+#[test]
+fn places_of_which_nothing_is_known_are_left_out_with_the_reason() {
+    let mut profile = epochcost_spec::profiles::compute("laptop").unwrap();
+    profile.models.truncate(1);
+    profile.models[0].model = "m".into();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("m.yaml");
+    std::fs::write(&path, serde_json::to_string(&profile).unwrap()).unwrap();
+    let counted = format!("{ROWS}systems: [gpu_baseline, scatterreduce]\n")
+        .replace("compute: []", &format!("compute: [{}]", path.display()));
+    let uncounted = counted.replace("flops_per_sample: 1.0e+8, ", "");
+    let goal = Goal {
+        deadline_s: Some(1e6),
+        budget_usd: None,
+    };
+    let places = ["aws-g4dn.xlarge", "modal-t4", "aws-r5.large"];
+    let asked = |text: &str| planned_of(text, Some(goal), &places);
+    let reason = "Left out are aws-g4dn.xlarge, modal-t4: no compute profile knows the model";
+    let found = asked(&uncounted);
+    says(&found, &[reason, "`flops_per_sample`"]);
+    let json = serde_json::to_string(&found.answer).unwrap();
+    lacks(&json, &["\"place\":\"modal-t4\"", "\"place\":\"aws-g4dn"]);
+    let said = asked(&counted).sentences().join(" ");
+    lacks(said, &["Left out"]);
+    // Nor do rows.
+    says(&planned_of(&uncounted, None, &[]), &["not possible"]);
 }
 
 /// Rows with unlike numbers of samples are compared per 1,000 of them, one instance alone, too.

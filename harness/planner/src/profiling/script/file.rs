@@ -76,8 +76,6 @@ fn experiment(
     profile: &ComputeProfile,
     measured: &Measured,
 ) -> String {
-    /// Operations per second of one vCPU, where none were counted: as described models have.
-    const CPU_FLOPS_PER_S: f64 = 30e9;
     let model = &measured.model;
     let cost = &profile.models[0];
     let largest = largest(measured);
@@ -86,8 +84,7 @@ fn experiment(
         .clamp(MEMORY_MB.0, MEMORY_MB.1)
         .ceil();
     // A step takes three forward passes' operations, by the definition of the field.
-    let step_flops = measured.flops_per_sample;
-    let flops = step_flops.unwrap_or(cost.sample_s.max(1e-9) * CPU_FLOPS_PER_S) / 3.0;
+    let flops = measured.flops_per_sample.map(|step| step / 3.0);
     let activations = (cost.sample_mb * f64::from(1 << 20)).max(1.0);
     let work = &measured.work;
     let samples = work.samples;
@@ -115,8 +112,7 @@ fn experiment(
          \x20   # Trainable scalars: what is exchanged.\n\
          \x20   parameters: {parameters}\n\
          \x20   statistics: {statistics}\n\
-         \x20   # A third of the operations of a step{counted}, and what its memory grows by.\n\
-         \x20   flops_per_sample: {flops:.3e}\n\
+         {operations}\n\
          \x20   activation_bytes_per_sample: {activations:.3e}\n\
          model: {model_name}\n\
          # {workers_note}\n\
@@ -158,10 +154,14 @@ fn experiment(
         model_name = quoted(&plan.name),
         parameters = model.trainable.unwrap_or(1.0).max(1.0),
         statistics = model.statistics.unwrap_or(0.0),
-        counted = if step_flops.is_some() {
-            ""
-        } else {
-            " (not counted: from its seconds)"
+        operations = match flops {
+            Some(flops) => format!(
+                "    # A third of the operations of a step, and what its memory grows by.\n\
+                 \x20   flops_per_sample: {flops:.3e}"
+            ),
+            None => "    # No operations were counted: without `flops_per_sample` nothing is said of GPUs.\n\
+                     \x20   # What its memory grows by."
+                .to_owned(),
         },
     )
 }

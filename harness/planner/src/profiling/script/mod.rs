@@ -385,6 +385,7 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<()> {
     let (profile, lacking) = profile(plan, &measured)?;
     let mut warnings = measured.warnings.clone();
     warnings.extend(lacking);
+    warnings.extend(unplanned(plan, &measured));
     for warning in &warnings {
         output.message(format_args!("warning: {warning}"));
     }
@@ -419,6 +420,27 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<()> {
         output.message(format_args!("where to train: {command}{work}"));
     }
     Ok(())
+}
+
+/// Returns why no experiment that plans with the profile is written; none where one is, or the profile is
+/// of a model that this program has.
+fn unplanned(plan: &ScriptPlan, measured: &Measured) -> Option<String> {
+    let path = plan.experiment.as_ref()?;
+    if measured.model.trainable.is_some() {
+        return None;
+    }
+    let older = if path.exists() {
+        format!(
+            "; {} is an older one, and uses this profile from now on",
+            path.display()
+        )
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "no experiment to plan with was written, since the program does not say what it trains (a line \
+         `model trainable=N`){older}"
+    ))
 }
 
 /// Returns what a plan begins with, and who says so.
@@ -625,7 +647,7 @@ fn doubts(
     if sizes.len() == 1 {
         doubts.push(format!(
             "one batch size does not show a step's fixed part, which is written as 0, and of memory \
-             only a bound: {}. Give two with --batch, and {BATCH} in the program's arguments",
+             only a bound: {}. {}",
             match model.fixed_mb {
                 Some(fixed) => format!(
                     "{} before the first step and for gradients and the optimizer, all the rest by \
@@ -633,6 +655,13 @@ fn doubts(
                     bytes(fixed * f64::from(1 << 20))
                 ),
                 None => "all of it by the samples".into(),
+            },
+            match plan.batches.len() {
+                0 | 1 => format!("Give two with --batch, and {BATCH} in the program's arguments"),
+                _ => format!(
+                    "Steps had {} samples at each --batch: have them take as many as {BATCH} says",
+                    sizes[0]
+                ),
             }
         ));
     }

@@ -39,7 +39,13 @@ pub(super) fn profile(
     match (plan.as_measured, measured.device, measured.flops_per_sample) {
         (false, Device::Cpu, Some(flops)) => {
             let per_operation = carry::of_operations(&date).map_err(unusable)?;
-            costs.push(on_gpu(&costs[0], flops, per_operation));
+            let framework = measured.model.framework.as_deref().unwrap_or_default();
+            let by = if framework.starts_with("torch") {
+                "counted by PyTorch"
+            } else {
+                "as the program reported them"
+            };
+            costs.push(on_gpu(&costs[0], flops, by, per_operation));
             let mixed = carry::mixed_precision().map_err(unusable)?;
             notes.push(format!(
                 "times on GPUs are predicted for fp32 only; with automatic mixed precision (AMP) they \
@@ -129,8 +135,8 @@ fn cost(
     }
 }
 
-/// Returns the cost of a step on a T4 from the operations that were counted.
-fn on_gpu(cpu: &ModelCost, flops: f64, per_operation: Constant) -> ModelCost {
+/// Returns the cost of a step on a T4 from its operations, and who says them.
+fn on_gpu(cpu: &ModelCost, flops: f64, by: &str, per_operation: Constant) -> ModelCost {
     ModelCost {
         device: Device::Cuda,
         fixed_s: 0.0,
@@ -140,8 +146,7 @@ fn on_gpu(cpu: &ModelCost, flops: f64, per_operation: Constant) -> ModelCost {
         vector_bytes_per_s: Some(GPU_VECTOR_BYTES_PER_S),
         fit: None,
         source: format!(
-            "{} operations per sample, forward and backward, counted by PyTorch; not measured on a \
-             GPU",
+            "{} operations per sample, forward and backward, {by}; not measured on a GPU",
             number(flops)
         ),
         carried: Some(per_operation),

@@ -2,7 +2,7 @@ use epochcost_simulator::profile::ComputeOrigin;
 
 use super::super::tests::machine;
 use super::*;
-use crate::testing::holds;
+use crate::testing::{holds, lacks};
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
@@ -132,6 +132,37 @@ fn times_are_carried_to_a_vcpu_and_operations_to_a_t4() {
     assert!(high * 0.9 < most && most <= high * 1.001, "{most} {high}");
 }
 
+/// What is planned says nothing of GPUs where the profile does not, and no plan is none silently.
+#[test]
+fn operations_are_not_made_up() {
+    let plan = of_two();
+    let experiment = plan.experiment.as_deref().unwrap();
+    std::fs::create_dir_all(experiment.parent().unwrap()).unwrap();
+    let written = |measured: &Measured| {
+        let (profile, _) = profile(&plan, measured).unwrap();
+        file::write_experiment(&plan, experiment, &profile, measured).unwrap();
+        let source = profile
+            .find("t", Device::Cuda)
+            .map(|cost| cost.source.clone());
+        (std::fs::read_to_string(experiment).unwrap(), source)
+    };
+    let mut measured = measured(Device::Cpu);
+    let (text, source) = written(&measured);
+    holds(&text, &["\n    flops_per_sample: 3.333e8\n"]);
+    holds(source.unwrap(), &["as the program reported them"]);
+    measured.model.framework = Some("torch-2.15".into());
+    holds(written(&measured).1.unwrap(), &["counted by PyTorch"]);
+    measured.flops_per_sample = None;
+    let (text, source) = written(&measured);
+    lacks(&text, &["flops_per_sample: "]);
+    assert_eq!((source, unplanned(&plan, &measured)), (None, None));
+    measured.model.trainable = None;
+    let said = unplanned(&plan, &measured).unwrap();
+    holds(&said, &["model trainable=N", "-plan.yaml is an older one"]);
+    std::fs::remove_dir_all(experiment.parent().unwrap()).unwrap();
+    lacks(unplanned(&plan, &measured).unwrap(), &["older"]);
+}
+
 #[test]
 fn as_measured_is_as_measured() {
     let mut plan = of_two();
@@ -183,6 +214,11 @@ fn doubts_are_raised_by_what_was_measured() {
         "at --batch 32 a step has 16 samples",
     ];
     holds(doubts(&points).join("\n"), &doubted);
+    // Steps that do not follow the batch: both were given.
+    points.iter_mut().for_each(|point| point.samples = 16);
+    let said = doubts(&points).join("\n");
+    holds(&said, &["Steps had 16 samples at each --batch"]);
+    lacks(&said, &["Give two"]);
 }
 
 /// mnist of pytorch/examples: most of its memory is there before the first step.

@@ -601,10 +601,17 @@ fn read(path: &Path) -> Result<Table, PublishedError> {
 
 /// Returns the number of a row's column, in a unit.
 fn cell(row: Row<'_>, column: &str, unit: &str) -> Result<Cell, PublishedError> {
-    Ok(Cell {
-        unit: Unit::named(unit),
-        ..row.number(column)?
-    })
+    let (number, unit) = (row.number(column)?, Unit::named(unit));
+    let amount = unit.as_ref().filter(|unit| unit.is_amount());
+    if let Some(unit) = amount.filter(|_| number.value < 0.0) {
+        let reason = format!(
+            "{column} is {} {}, and must be 0 or more",
+            number.value,
+            unit.name()
+        );
+        return Err(PublishedError::table(row.place_of(column), reason));
+    }
+    Ok(Cell { unit, ..number })
 }
 
 impl ColumnFile {

@@ -58,6 +58,9 @@ pub struct Calibrated {
     /// Rows that were read, and days that they are of.
     rows: usize,
     days: usize,
+    /// Lines of logs that were there before, and do not count.
+    #[serde(skip_serializing_if = "is_zero")]
+    repeated: usize,
     /// Constants that moved, that which rows say most of first.
     constants: Vec<Moved>,
     /// Constants that stay, since rows do not tell them from others.
@@ -105,9 +108,9 @@ pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated> {
             remedy: "leave out --client, or name another profile with --profile".to_owned(),
         });
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut seen) = (Vec::new(), rows::Seen::default());
     for path in request.from {
-        rows.extend(rows::read(path, request.client, &profile)?);
+        rows.extend(rows::read(path, request.client, &profile, &mut seen)?);
     }
     let prices = Prices::shipped()?;
     let fitted = fit(&profile, Parameter::all(&profile), &rows, &prices, None);
@@ -130,7 +133,10 @@ pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated> {
     } else {
         None
     };
-    Ok(Calibrated::new(&profile, made, &fitted, &rows, proposed))
+    Ok(Calibrated {
+        repeated: seen.repeated,
+        ..Calibrated::new(&profile, made, &fitted, &rows, proposed)
+    })
 }
 
 /// Least deviation of a constant's logarithm where an author is left out: a factor of 7 either way, so
@@ -196,6 +202,10 @@ fn made(
     }
 }
 
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl Calibrated {
     fn new(
         profile: &Profile<Constant>,
@@ -232,6 +242,7 @@ impl Calibrated {
             profile: profile.name.clone(),
             rows: rows.len(),
             days: series.len(),
+            repeated: 0,
             constants,
             stay: fitted.confused.clone(),
             unused: fitted.unused.clone(),

@@ -27,6 +27,32 @@ const MOST_ROUNDS: usize = 20;
 /// Length of a date.
 const DATE: usize = 10;
 
+/// Measurements that were read, each of which counts once.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Lines of logs: a request that was repeated has other durations.
+    reports: BTreeSet<String>,
+    /// Tables and runs, by what they hold, with their places.
+    wholes: BTreeMap<String, String>,
+    /// Lines that were there before.
+    pub(super) repeated: usize,
+}
+
+impl Seen {
+    /// Refuses a table or a run that was read.
+    fn whole(&mut self, held: String, place: &str) -> Result<()> {
+        match self.wholes.insert(held, place.to_owned()) {
+            None => Ok(()),
+            Some(before) => Err(Error::Usage {
+                problem: format!(
+                    "{place} has the measurements of {before}, which would count twice"
+                ),
+                remedy: "give each once".to_owned(),
+            }),
+        }
+    }
+}
+
 /// Reads measured rows; `client` is that of functions whose log a file is.
 ///
 /// # Errors
@@ -35,18 +61,21 @@ pub(super) fn read(
     path: &Path,
     client: ProbeClient,
     profile: &Profile<Constant>,
+    seen: &mut Seen,
 ) -> Result<Vec<Row>> {
     if path.is_dir() {
-        return of_run(path);
+        return of_run(path, seen);
     }
     let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
         doing: format!("read {}", path.display()),
         source,
     })?;
     let rows = if text.contains(REPORT) {
-        of_log(path, &text, client)?
+        of_log(path, &text, client, seen)?
     } else {
-        of_table(path, &text)?
+        let rows = of_table(path, &text)?;
+        seen.whole(text, &path.display().to_string())?;
+        rows
     };
     let is_interpreted = |row: &&Row| match &row.what {
         What::Operation(probe) => probe.client != ProbeClient::Compiled,
@@ -147,9 +176,10 @@ fn rows(
 }
 
 /// Reads Init Durations: their median by day, where lines begin with one, and memory size.
-fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>> {
+fn of_log(path: &Path, text: &str, client: ProbeClient, seen: &mut Seen) -> Result<Vec<Row>> {
     let name = path.display().to_string();
     let mut seconds: BTreeMap<Key, Vec<f64>> = BTreeMap::new();
+    let before = seen.repeated;
     for (number, line) in text.lines().enumerate() {
         let Some(start) = line.find(REPORT) else {
             continue;
@@ -157,6 +187,10 @@ fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>> {
         // Exports as JSON write a tab as two characters, and end the text with a quotation mark.
         let report = line[start..].replace("\\t", "\t").replace("\\n", "\n");
         let report = report.split('"').next().unwrap_or_default();
+        if !seen.reports.insert(report.trim().to_owned()) {
+            seen.repeated += 1;
+            continue;
+        }
         let report = Report::of_lambda(report).map_err(|error| Error::Usage {
             problem: format!("{name}:{}: {error}", number + 1),
             remedy: "give the log as CloudWatch Logs exports it, one event per line".to_owned(),
@@ -169,7 +203,7 @@ fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>> {
         let key = (series, Operation::Init, report.memory_mb, 1, 0);
         seconds.entry(key).or_default().push(init_ms / 1e3);
     }
-    if seconds.is_empty() {
+    if seconds.is_empty() && seen.repeated == before {
         return Err(Error::Usage {
             problem: format!("{name}: no REPORT line has an Init Duration"),
             remedy: "export the log of cold starts, too: that of a new version of the function"
@@ -181,7 +215,7 @@ fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>> {
 
 /// Reads the starts of a run on AWS, and its steps that wrote or read a single object: what they
 /// sent and how long it took is recorded for stages, and not for requests.
-fn of_run(path: &Path) -> Result<Vec<Row>> {
+fn of_run(path: &Path, seen: &mut Seen) -> Result<Vec<Row>> {
     let run = RunDirectory::open_whole(path)?;
     let place = path.display().to_string();
     let platform = &run.manifest().platform;
@@ -200,6 +234,7 @@ fn of_run(path: &Path) -> Result<Vec<Row>> {
         });
     }
     let series = run.manifest().run_id.clone();
+    seen.whole(series.clone(), &place)?;
     let mut inits: BTreeMap<Key, Vec<f64>> = BTreeMap::new();
     let mut functions = BTreeSet::new();
     for row in run.invocations()? {

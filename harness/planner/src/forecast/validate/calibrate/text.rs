@@ -28,6 +28,12 @@ impl Calibrated {
             )
         });
         parts.extend(stay);
+        if self.repeated > 0 {
+            parts.push(format!(
+                "note: REPORT lines that are there twice count once: {} left out",
+                self.repeated
+            ));
+        }
         if !self.unused.is_empty() {
             let unused = self.unused.join(", ");
             parts.push(format!("rows that move no constant: {unused}"));
