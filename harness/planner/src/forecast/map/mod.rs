@@ -35,7 +35,7 @@ const PARAMETERS: [f64; 9] = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9];
 /// Operations of a forward pass of the rows.
 const OPERATIONS: [f64; 9] = [1e5, 1e6, 1e7, 3e7, 1e8, 3e8, 1e9, 1e10, 1e11];
 
-/// Numbers of workers that the map tries: it compares kinds of places, and is no search.
+/// Numbers of workers that the map tries beside one: it compares kinds of places, and is no search.
 const WORKERS: [usize; 3] = [4, 8, 16];
 
 /// Memory sizes of functions that the map tries, MB.
@@ -79,7 +79,7 @@ pub struct MapRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Functions that exchange over a store.
+    /// One function, or several that exchange over a store.
     Functions,
     /// One machine alone, with one GPU or with none.
     OneMachine,
@@ -416,6 +416,10 @@ fn is_tried(point: &Point, sites: &[Site]) -> bool {
         return true;
     }
     let sized = !on_functions || MEMORY_MB.contains(&row.memory_mb);
+    // Forms are tuned for exchanges between functions: of one, all are tried.
+    if on_functions && alone::is_one_function(row) {
+        return sized;
+    }
     let is_best_form = !on_functions || row.job.fidelity == Fidelity::Tuned;
     sized && is_best_form && WORKERS.contains(&row.job.workers)
 }

@@ -246,6 +246,7 @@ fn best_at(model: &str) -> Cell {
     let bench = Bench::new(&sites, &stands, &prices, CostModel::Full);
     let (parameters, operations) = match model {
         "smallest" => (PARAMETERS[0], OPERATIONS[0]),
+        "a million" => (PARAMETERS[2], OPERATIONS[1]),
         name => {
             let mark = mark(&stands, name).unwrap();
             (mark.parameters, mark.flops_per_sample)
@@ -273,4 +274,12 @@ fn functions_are_the_cheapest_for_the_smallest_models() {
     let smallest = best_at("smallest");
     assert_eq!(smallest.cheapest.unwrap().kind, Kind::Functions);
     assert_eq!(smallest.fastest.unwrap().kind, Kind::Functions);
+}
+
+/// One function is tried beside several: it waits for no other, and for no boot.
+#[test]
+fn one_function_is_the_cheapest_for_a_million_parameters() {
+    let cheapest = best_at("a million").cheapest.unwrap();
+    assert_eq!(cheapest.kind, Kind::Functions);
+    holds(cheapest.what, &["one Lambda function"]);
 }
