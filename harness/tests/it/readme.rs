@@ -41,7 +41,9 @@ fn largest_model_cheapest_on_functions() -> String {
             _ => return None,
         };
         let amount: f64 = amount.parse().ok()?;
-        Some((amount * scale, rest.contains(" on lambda")))
+        let functions = [" on lambda", " on cloud-run", " function ("];
+        let is_on_functions = functions.iter().any(|words| rest.contains(words));
+        Some((amount * scale, is_on_functions))
     });
     let cheapest: Vec<(f64, bool)> = cells.take(81).collect();
     assert_eq!(cheapest.len(), 81);

@@ -32,7 +32,8 @@ pub struct Args {
     /// docs/PLACES.md lists.
     #[arg(long, value_name = "NAME|FILE")]
     place: Vec<String>,
-    /// Draw the own model of an experiment as a point, with its best settings: a file such as
+    /// Draw the own model of an experiment as a point, with its best settings among those that the
+    /// map tries, for the samples, epochs, batch size and rates of its file, such as
     /// `epochcost profile -- PROGRAM` writes.
     #[arg(long, value_name = "EXPERIMENT")]
     model: Option<PathBuf>,

@@ -50,6 +50,7 @@ use crate::error::{Error, Result};
 pub(super) use self::bench::{Bench, Point};
 pub use self::goal::{Goal, read_seconds};
 pub(super) use self::points::points;
+pub(super) use self::question::asked;
 pub(super) use self::search::Searched;
 pub(super) use self::text::describe;
 

@@ -79,7 +79,7 @@ impl Question {
 
 /// Returns the row whose epochs and mini-batches are searched for: the first with the epochs of the
 /// row that trains the most samples.
-pub(super) fn asked(rows: &[Row]) -> Option<&Row> {
+pub(crate) fn asked(rows: &[Row]) -> Option<&Row> {
     let most = rows.iter().max_by_key(|row| samples(row))?;
     rows.iter().find(|row| row.job.epochs == most.job.epochs)
 }

@@ -14,13 +14,14 @@ use epochcost_experiment::{Document, Experiment, Options, named};
 use epochcost_judge::analysis::titles::model_title;
 use epochcost_record::SchemaVersion;
 use epochcost_spec::cost::{CostModel, PriceBook};
+use epochcost_spec::format::count;
 use epochcost_spec::rows::Simulation;
 use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
-use super::answer::{Bench, Goal, Point, Searched, describe, points, priced};
+use super::answer::{Bench, Goal, Point, Searched, asked, describe, points, priced};
 use super::places::{Draw, Laid, Site, laid, stale};
-use super::{alone, misses, on_simulator, parallel, simulation_of};
+use super::{alone, misses, on_simulator, parallel, simulation_of, work};
 use crate::error::{Error, Result};
 
 pub use self::shifts::{Shift, Shifts, shifts};
@@ -34,11 +35,14 @@ const PARAMETERS: [f64; 9] = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9];
 /// Operations of a forward pass of the rows.
 const OPERATIONS: [f64; 9] = [1e5, 1e6, 1e7, 3e7, 1e8, 3e8, 1e9, 1e10, 1e11];
 
-/// Numbers of workers that the map tries: it compares kinds of places, and is no search.
+/// Numbers of workers that the map tries beside one: it compares kinds of places, and is no search.
 const WORKERS: [usize; 3] = [4, 8, 16];
 
 /// Memory sizes of functions that the map tries, MB.
 const MEMORY_MB: [u32; 3] = [1769, 10_240, 16_384];
+
+/// Systems on functions that the map tries.
+const SYSTEMS: &str = "[scatterreduce, allreduce]";
 
 /// Draws by which a cell counts as certain.
 const DRAWS: u64 = 10;
@@ -75,7 +79,7 @@ pub struct MapRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Functions that exchange over a store.
+    /// One function, or several that exchange over a store.
     Functions,
     /// One machine alone, with one GPU or with none.
     OneMachine,
@@ -204,7 +208,10 @@ impl<'a> Field<'a> {
         let Laid { sites, left_out } = laid(request.places, simulation_of(&experiment)?)?;
         let field = Self {
             request,
-            prices: PriceBook::shipped()?,
+            prices: experiment
+                .prices
+                .clone()
+                .map_or_else(PriceBook::shipped, Ok)?,
             sites,
             experiment,
         };
@@ -251,16 +258,16 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Returns the point of the own model of an experiment, with its best settings under the
-    /// experiment's simulation, and notes on that.
+    /// Returns the point of the own model of an experiment, with its best settings for what the
+    /// experiment says of it, and notes on that.
     fn own(&self, path: &Path) -> Result<(Mark, Vec<String>)> {
         let options = Options {
             keeps_impossible: true,
             ..on_simulator()
         };
-        let experiment = Experiment::from_document(named::read(path)?, &options)?;
+        let mut experiment = Experiment::from_document(named::read(path)?, &options)?;
         let own = experiment.rows.iter().find_map(|row| row.own_model.clone());
-        let (Some(own), Some(stands)) = (own, &experiment.simulation) else {
+        let (Some(own), Some(stands)) = (own, experiment.simulation.clone()) else {
             return Err(Error::Usage {
                 problem: format!("{} describes no model of its own", path.display()),
                 remedy: "name an experiment with `models`, such as `epochcost profile` writes"
@@ -283,23 +290,24 @@ impl<'a> Field<'a> {
         };
         let parameters = own.parameters as f64;
         let flops_per_sample = operations(cost.sample_s);
+        (experiment.rows).retain(|row| row.job.model == own.name);
+        let mut notes: Vec<String> = trained(&experiment).into_iter().collect();
+        // In the place of its systems and their settings are those that every cell is tried with.
+        experiment.document.root.remove("settings");
+        (experiment.document).set_option("plan map", "systems", SYSTEMS)?;
+        let (field, left_out) = Self::of(self.request, experiment)?;
         let goal = self.request.goal;
-        let mut under = self.experiment.clone();
-        under.simulation = Some(Simulation {
-            compute: Vec::new(),
-            ..stands.clone()
-        });
-        let (field, left_out) = Self::of(self.request, under)?;
-        let best =
-            field.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
-        let mut notes = Vec::new();
+        let best = field.with(|bench, points| {
+            let mut searched = Searched::of(bench, points.to_vec());
+            bests(&mut searched, goal, parameters, flops_per_sample)
+        })?;
         let name = own.name;
         if !left_out.is_empty() {
             let left_out = left_out.join("; ");
             notes.push(format!("{name}: places left out: {left_out}."));
         }
         let misses = |stands| misses::sentences(stands, std::iter::empty());
-        let own_misses = misses(stands);
+        let own_misses = misses(&stands);
         if misses(simulation_of(&self.experiment)?) != own_misses {
             notes.extend(own_misses.into_iter().map(|said| format!("{name}: {said}")));
         }
@@ -311,6 +319,21 @@ impl<'a> Field<'a> {
         };
         Ok((mark, notes))
     }
+}
+
+/// Returns what is trained of the own model of an experiment, in words.
+fn trained(experiment: &Experiment) -> Option<String> {
+    let row = asked(&experiment.rows)?;
+    let epochs = row.job.epochs.max(1);
+    let samples = work::asked(experiment, row).unwrap_or_else(|| work::samples(&row.job)) / epochs;
+    Some(format!(
+        "{}: trained as its file says, with {} samples x {epochs} epoch{} in batches of {}, and its file's \
+         bytes and rates; cells of the map have their own.",
+        row.job.model,
+        count(samples as f64),
+        if epochs == 1 { "" } else { "s" },
+        row.job.batch_size
+    ))
 }
 
 /// Returns the operations of a forward pass whose step takes so long per sample on the
@@ -391,7 +414,7 @@ fn experiment(samples: u64) -> Result<Experiment> {
         "schema: 1\nname: map\nplatform: sim\ndataset: {{samples: {samples}, test: 0, \
          bytes_per_sample: 3073}}\nmodels:\n  - {{name: any, parameters: 1000000, \
          flops_per_sample: 1.0e+8, activation_bytes_per_sample: 1.0e+6}}\nmodel: any\nworkers: 4\n\
-         batch_size: 128\nepochs: 1\nsystems: [scatterreduce, allreduce]\n"
+         batch_size: 128\nepochs: 1\nsystems: {SYSTEMS}\n"
     );
     let document = Document::parse(Path::new("map.yaml"), text)?;
     Ok(Experiment::from_document(document, &on_simulator())?)
@@ -404,6 +427,10 @@ fn is_tried(point: &Point, sites: &[Site]) -> bool {
         return true;
     }
     let sized = !on_functions || MEMORY_MB.contains(&row.memory_mb);
+    // Forms are tuned for exchanges between functions: of one, all are tried.
+    if on_functions && alone::is_one_function(row) {
+        return sized;
+    }
     let is_best_form = !on_functions || row.job.fidelity == Fidelity::Tuned;
     sized && is_best_form && WORKERS.contains(&row.job.workers)
 }
@@ -437,7 +464,11 @@ fn cell(
     let points: Vec<Point> = (points.iter())
         .map(|point| with_model(point, parameters, flops))
         .collect();
-    let mut searched = Searched::of(bench, points);
+    bests(&mut Searched::of(bench, points), goal, parameters, flops)
+}
+
+/// Returns the cell of a model whose settings are searched.
+fn bests(searched: &mut Searched<'_>, goal: Goal, parameters: f64, flops: f64) -> Result<Cell> {
     let fastest = Goal {
         deadline_s: None,
         budget_usd: Some(goal.budget_usd.unwrap_or(f64::INFINITY)),
@@ -445,8 +476,8 @@ fn cell(
     Ok(Cell {
         parameters,
         flops_per_sample: flops,
-        cheapest: best(&mut searched, goal)?,
-        fastest: best(&mut searched, fastest)?,
+        cheapest: best(searched, goal)?,
+        fastest: best(searched, fastest)?,
     })
 }
 

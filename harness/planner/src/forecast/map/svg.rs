@@ -336,6 +336,11 @@ fn notes(map: &Map) -> Vec<String> {
             models.collect::<Vec<_>>().join(", ")
         ),
     ];
+    if map.models.iter().any(|mark| mark.own.is_some()) {
+        texts.push(
+            "The red dot is trained as its file says, the cells around it are not.".to_owned(),
+        );
+    }
     texts.extend(map.misses.iter().cloned());
     let mut lines = Vec::new();
     for text in texts {

@@ -52,8 +52,11 @@ fn an_own_model_is_a_point() {
     assert_eq!(known.flops_per_sample, own.flops_per_sample);
     let cheapest = known.cheapest.as_ref().unwrap();
     assert!(cheapest.what.contains("aws-g4dn.xlarge"));
-    let last = map.sentences.last().unwrap();
-    assert!(last.starts_with("a<b: cheapest is one"));
+    let said = [
+        "\na<b: cheapest is one",
+        "a<b: trained as its file says, with 1,000 samples x 1 epoch in batches of 64",
+    ];
+    holds(map.sentences.join("\n"), &said);
     assert!(map.svg().contains("7 a&lt;b."));
     // A file without such a model is refused.
     let other = text.replace("a<b\n", "lenet5\n");
@@ -81,6 +84,34 @@ fn an_own_model_is_placed_with_its_client() {
     let refused = drawn("interpreted", "cloud-run-l4").unwrap_err();
     let said = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
     holds(refused, &[said]);
+}
+
+/// What the file of an own model says of its training and its rates decides its figures.
+#[test]
+fn an_own_model_is_trained_as_its_file_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.yaml");
+    let text = own_text("mine", "");
+    let seconds = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let drawn = asked(&["aws-r5.large"], Some(&path), map).unwrap();
+        let own = drawn.models.last().unwrap().own.clone().unwrap();
+        own.cheapest.unwrap().seconds
+    };
+    let before = seconds(&text);
+    for (said, other) in [
+        ("bytes_per_sample: 3073", "bytes_per_sample: 307300"),
+        ("batch_size: 64", "batch_size: 8"),
+        ("samples: 1000", "samples: 10000"),
+        ("epochs: 1", "epochs: 10"),
+        (
+            "parameters: 2000000",
+            "cpu_flops_per_s: 2.0e+9, parameters: 2000000",
+        ),
+    ] {
+        let changed = seconds(&text.replace(said, other));
+        assert!(changed > before, "{other}: {changed} s, {before} s before");
+    }
 }
 
 /// Changes are counted by kinds.
@@ -212,6 +243,7 @@ fn best_at(model: &str) -> Cell {
     let bench = Bench::new(&sites, &stands, &prices, CostModel::Full);
     let (parameters, operations) = match model {
         "smallest" => (PARAMETERS[0], OPERATIONS[0]),
+        "a million" => (PARAMETERS[2], OPERATIONS[1]),
         name => {
             let mark = mark(&stands, name).unwrap();
             (mark.parameters, mark.flops_per_sample)
@@ -239,4 +271,12 @@ fn functions_are_the_cheapest_for_the_smallest_models() {
     let smallest = best_at("smallest");
     assert_eq!(smallest.cheapest.unwrap().kind, Kind::Functions);
     assert_eq!(smallest.fastest.unwrap().kind, Kind::Functions);
+}
+
+/// One function is tried beside several: it waits for no other, and for no boot.
+#[test]
+fn one_function_is_the_cheapest_for_a_million_parameters() {
+    let cheapest = best_at("a million").cheapest.unwrap();
+    assert_eq!(cheapest.kind, Kind::Functions);
+    holds(cheapest.what, &["one Lambda function"]);
 }
