@@ -1,6 +1,6 @@
 //! Draws of everything that has a range, the same for every setting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_kernels::hash;
 use serde::Serialize;
@@ -205,7 +205,9 @@ impl Searched<'_> {
             let is_possible = self.figures(*index).is_some();
             is_possible && self.draws_quickly(*index) && self.drawn_so_far(*index).len() < MANY
         };
-        let missing: Vec<usize> = named.iter().copied().filter(is_missing).collect();
+        // One setting may play several parts, and is drawn once.
+        let missing: BTreeSet<usize> = named.iter().copied().filter(is_missing).collect();
+        let missing: Vec<usize> = missing.into_iter().collect();
         self.draw(&missing, MANY)?;
         Ok(is_new || !missing.is_empty())
     }
