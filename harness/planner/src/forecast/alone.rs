@@ -1,7 +1,9 @@
 //! The plain alternative of every plan for a model of one's own: one instance alone,
 //! which trains the same samples and exchanges nothing.
 
+use epochcost_experiment::document::{Node, Value};
 use epochcost_experiment::{Document, Experiment, Options};
+use epochcost_spec::cost::instances::gpus;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Launch, find};
 
@@ -81,6 +83,19 @@ fn settings(experiment: &Experiment) -> Vec<(&Row, usize)> {
     settings
 }
 
+/// Returns whether the instance type of an experiment has what one instance alone computes on: a
+/// GPU, unless the experiment asks for the CPU. Rows without a GPU may have a type without one.
+fn has_device(document: &Document) -> bool {
+    let text = |node: Option<&Node>| match node.map(|node| &node.value) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let root = &document.root;
+    let device = text(root.get("device").and_then(|device| device.get("kind")));
+    let own = text(root.get("instance_type"));
+    device.as_deref() == Some("cpu") || own.is_none_or(|own| gpus(&own) > 0)
+}
+
 /// Returns the experiment with this row alone.
 fn document(from: &Document, setting: &Row, samples: usize, name: &str) -> Result<Document> {
     let (mut document, job) = (from.clone(), &setting.job);
@@ -93,6 +108,9 @@ fn document(from: &Document, setting: &Row, samples: usize, name: &str) -> Resul
     ];
     for field in fields {
         document.root.remove(field);
+    }
+    if !has_device(&document) {
+        document.root.remove("instance_type");
     }
     let row = format!("[{{system: {SYSTEM}, name: {}}}]", quoted(name));
     let values = [

@@ -68,7 +68,7 @@ pub(super) fn smallest(simulation: &Simulation, known_peak_mb: Option<u32>) -> R
 pub(super) struct Cheapest {
     /// The row.
     pub(super) id: String,
-    /// The size, MB; null if none is feasible.
+    /// The size, MB; null if none is feasible in 95 % of draws.
     pub(super) memory_mb: Option<u32>,
     /// What the row takes at that size.
     pub(super) estimate: Option<Estimate>,
@@ -83,7 +83,9 @@ pub(super) struct Cheapest {
 /// sizes is refined around its best point, down to multiples of 64 MB. Three
 /// sizes off the grid are tried as well: the smallest feasible one, the row's
 /// own, and that of exactly one vCPU, where the gain from more memory changes
-/// at once. Of equally cheap sizes, the fastest counts, then the smallest.
+/// at once. Of equally cheap sizes, the fastest counts, then the smallest. What
+/// `holds` refuses is left out: a size that just ends within the limits at the
+/// stated values may not in draws.
 ///
 /// # Errors
 /// When the row is none of a known system, or something has no price.
@@ -93,6 +95,7 @@ pub(super) fn cheapest(
     smallest_mb: Option<u32>,
     account: CostModel,
     prices: &PriceBook,
+    holds: impl Fn(u32) -> Result<bool>,
 ) -> Result<Cheapest> {
     let function = &simulation.profile.function;
     let largest_mb = function.memory_mb_limit as u32;
@@ -119,10 +122,18 @@ pub(super) fn cheapest(
     let simulated_sizes = tried.len();
     let tried = tried.into_iter();
     let feasible = tried.filter_map(|(mb, found)| Some((mb, found?)));
-    let best = feasible.min_by(|(_, a), (_, b)| {
+    let mut feasible: Vec<(u32, Estimate)> = feasible.collect();
+    feasible.sort_by(|(_, a), (_, b)| {
         let by_usd = a.usd(account).total_cmp(&b.usd(account));
         by_usd.then(a.seconds.total_cmp(&b.seconds))
     });
+    let mut best = None;
+    for (memory_mb, estimate) in feasible {
+        if !simulation.has_limits || holds(memory_mb)? {
+            best = Some((memory_mb, estimate));
+            break;
+        }
+    }
     let (memory_mb, estimate) = best.unzip();
     Ok(Cheapest {
         id: row.id.clone(),
@@ -179,6 +190,31 @@ mod tests {
         .unwrap();
         let best = tried.iter().min_by(|a, b| a.1.total_cmp(b.1)).unwrap();
         (tried.len(), *best.0)
+    }
+
+    /// The cheapest size is none that draws make impossible.
+    #[test]
+    fn a_size_that_does_not_hold_is_not_recommended() {
+        let experiment = crate::forecast::described::experiment(&[], false);
+        let stands = experiment.simulation.clone().unwrap();
+        let prices = PriceBook::shipped().unwrap();
+        let rows = crate::forecast::rows::candidates(&experiment, &stands).unwrap();
+        let one = rows
+            .into_iter()
+            .filter_map(std::result::Result::ok)
+            .next()
+            .unwrap();
+        let least = smallest(&one.simulation, None).unwrap();
+        let found = |holds: &dyn Fn(u32) -> bool| {
+            let holds = |mb| Ok(holds(mb));
+            let (row, simulation, account) = (&one.row, &one.simulation, CostModel::Full);
+            let found = cheapest(row, simulation, least, account, &prices, holds).unwrap();
+            found.memory_mb
+        };
+        let first = found(&|_| true).unwrap();
+        let second = found(&|mb| mb > first).unwrap();
+        assert!(second > first, "{second} {first}");
+        assert_eq!(found(&|_| false), None);
     }
 
     #[test]

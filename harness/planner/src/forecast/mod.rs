@@ -244,7 +244,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast> {
         .transpose()?;
     let cheapest_memory = if request.cheapest_memory {
         activity.now("searching the cheapest memory of each row");
-        let found = cheapest_memory(request.account, &candidates, &rows, &prices)?;
+        let found = cheapest_memory(request, &candidates, &rows, stands, &prices)?;
         Some(found)
     } else {
         None
@@ -507,17 +507,20 @@ fn on_profiles(
 }
 
 fn cheapest_memory(
-    account: CostModel,
+    request: &Request<'_>,
     candidates: &[Candidate],
     rows: &[PlannedRow],
+    stands: &Simulation,
     prices: &PriceBook,
 ) -> Result<Vec<Cheapest>> {
+    let seed = (request.sampling).map_or(uncertainty::SEED, |sampling| sampling.seed);
     let functions = candidates.iter().filter(|one| has_functions(&one.row));
     parallel::try_map(&functions.collect::<Vec<_>>(), |candidate| {
         let Candidate { row, simulation } = candidate;
         let planned = rows.iter().find(|planned| planned.id == row.id);
         let smallest = planned.and_then(|planned| planned.smallest_memory_mb);
-        memory::cheapest(row, simulation, smallest, account, prices)
+        let holds = |mb| uncertainty::holds(candidate, mb, stands, seed, prices);
+        memory::cheapest(row, simulation, smallest, request.account, prices, holds)
     })
 }
 

@@ -8,7 +8,6 @@ use epochcost_judge::analysis::titles::system_title;
 use epochcost_platform::sim::Sim;
 use epochcost_record::ComputeUsed;
 use epochcost_simulator::{Infeasible, Simulation};
-use epochcost_spec::cost::instances::gpus;
 use epochcost_spec::cost::{CostModel, PriceBook};
 use epochcost_spec::rows::{self, Row};
 use epochcost_systems::{Device, Fidelity, Host, find};
@@ -46,7 +45,7 @@ pub(super) struct PlannedRow {
     pub(super) instance_type: Option<String>,
     /// What its compute time stands on.
     pub(super) compute: Option<ComputeUsed>,
-    /// Whether it stands for a GPU and is computed at a CPU's speed.
+    /// Whether it computes on a GPU, of which nothing is known, so that it has a CPU's speed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) cpu_for_gpu: bool,
     /// The limit that makes it impossible.
@@ -57,6 +56,9 @@ pub(super) struct PlannedRow {
     pub(super) impossible: Option<String>,
     /// What it is expected to take; null if it is impossible.
     pub(super) estimate: Option<Estimate>,
+    /// Draws in which it is possible, and all draws, where it is in some and not in all.
+    #[serde(skip)]
+    pub(super) possible_draws: Option<[usize; 2]>,
     /// The smallest memory size at which its functions are feasible, MB.
     pub(super) smallest_memory_mb: Option<u32>,
     /// Whether nothing of the same model is both faster and cheaper.
@@ -155,10 +157,9 @@ impl PlannedRow {
     fn unknown(row: &Row, stands: &rows::Simulation) -> Self {
         let job = &row.job;
         let compute = ComputeUsed::of(stands, row);
-        let is_gpus =
-            job.device == Device::Cuda || (!has_functions(row) && gpus(&row.instance_type) > 0);
+        let on_cpu = (compute.as_ref()).is_some_and(|of| of.device == Device::Cpu);
         Self {
-            cpu_for_gpu: is_gpus && (compute.as_ref()).is_some_and(|of| of.device == Device::Cpu),
+            cpu_for_gpu: job.device == Device::Cuda && on_cpu,
             id: row.id.clone(),
             name: row.id.clone(),
             system: job.system.clone(),
@@ -181,6 +182,7 @@ impl PlannedRow {
             failure: None,
             impossible: None,
             estimate: None,
+            possible_draws: None,
             smallest_memory_mb: None,
             on_frontier: false,
         }
@@ -197,6 +199,12 @@ impl PlannedRow {
         limit
             .or_else(|| (self.impossible.as_ref()).map(|why| format!("cannot be run: {why}")))
             .or_else(|| self.failure.as_ref().map(|why| format!("fails: {why}")))
+    }
+
+    /// Returns in how many draws a row with figures is possible; nothing if it is in all.
+    pub(super) fn in_draws(&self) -> Option<String> {
+        let [possible, all] = self.possible_draws.filter(|_| self.estimate.is_some())?;
+        Some(format!("possible in {possible} of {all} draws"))
     }
 
     /// Returns a row that cannot be simulated or run.

@@ -82,6 +82,10 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
         .iter()
         .filter_map(|row| Some((&row.id, row.why_not()?)));
     text.extend(reasons.map(|(id, why)| format!("\n{id}: {why}")));
+    let in_draws = rows
+        .iter()
+        .filter_map(|row| Some((&row.id, row.in_draws()?)));
+    text.extend(in_draws.map(|(id, draws)| format!("\n{id}: {draws}")));
     text
 }
 
@@ -226,7 +230,10 @@ fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
         ],
     );
     let account = plan.account.as_str();
-    format!("{table}\nby the {account} account, on a grid of 64 MB, over sizes that are feasible")
+    format!(
+        "{table}\nby the {account} account, on a grid of 64 MB, over sizes that are feasible, in 95 % \
+         of draws too"
+    )
 }
 
 fn limits(found: &[Boundary], up_to: u32, within_s: f64) -> String {

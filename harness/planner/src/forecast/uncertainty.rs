@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use epochcost_kernels::hash;
-use epochcost_simulator::Simulation;
+use epochcost_simulator::{Infeasible, Simulation};
 use epochcost_spec::claims::ratio::percentile;
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::rows;
@@ -37,6 +37,9 @@ pub(super) struct Interval {
     pub(super) feasible_samples: usize,
     /// How many samples are not, by limit, or `failed`.
     pub(super) infeasible_samples: BTreeMap<&'static str, usize>,
+    /// What keeps the first of these from its end.
+    #[serde(skip)]
+    first: Option<Obstacle>,
     /// Percentiles of each of [`FIGURES`] by name; none where no sample has it.
     #[serde(flatten)]
     figures: BTreeMap<&'static str, Option<Percentiles>>,
@@ -61,6 +64,12 @@ const FIGURES: [(&str, Figure); 9] = [
     ("cost_paper_usd", |e| &mut e.cost_paper_usd),
     ("cost_full_usd", |e| &mut e.cost_full_usd),
 ];
+
+/// Draws in which it is seen whether a size of functions is possible.
+const FEW: u32 = 20;
+
+/// Seed of these unless another is asked for.
+pub(super) const SEED: u64 = 42;
 
 /// The values below which 5, 50 and 95 % of the samples lie.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -129,14 +138,7 @@ pub(super) fn draws(
         .flat_map(|candidate| (0..samples).map(move |sample| (candidate, sample)))
         .collect();
     let ended = parallel::map(&tasks, |(candidate, sample)| {
-        // With the row's client, and the constants that it states.
-        let profile = simulation.profile_of(&candidate.row);
-        let draw = hash::mix(seed, u64::from(*sample));
-        let sampled = Simulation {
-            profile: profile.sampled(draw),
-            cost: candidate.simulation.cost.sampled(draw),
-            ..candidate.simulation.clone()
-        };
+        let sampled = sampled(candidate, simulation, seed, *sample);
         estimate(&candidate.row, &sampled, prices)
     });
     let mut ended = ended.into_iter();
@@ -144,12 +146,72 @@ pub(super) fn draws(
     candidates.iter().map(of_row).collect()
 }
 
+/// Returns a row's simulation on a draw of the constants and of the steps' times.
+fn sampled(
+    candidate: &Candidate,
+    simulation: &rows::Simulation,
+    seed: u64,
+    sample: u32,
+) -> Simulation {
+    // With the row's client, and the constants that it states.
+    let profile = simulation.profile_of(&candidate.row);
+    let draw = hash::mix(seed, u64::from(sample));
+    Simulation {
+        profile: profile.sampled(draw),
+        cost: candidate.simulation.cost.sampled(draw),
+        ..candidate.simulation.clone()
+    }
+}
+
+/// Returns whether a row with functions of so much memory is possible in 95 % of a few draws.
+///
+/// # Errors
+/// When the row is none of a known system, or something has no price.
+pub(super) fn holds(
+    candidate: &Candidate,
+    memory_mb: u32,
+    simulation: &rows::Simulation,
+    seed: u64,
+    prices: &PriceBook,
+) -> Result<bool> {
+    let mut lost = 0;
+    for sample in 0..FEW {
+        let sampled = Simulation {
+            memory_mb,
+            ..sampled(candidate, simulation, seed, sample)
+        };
+        lost += u32::from(estimate(&candidate.row, &sampled, prices)?.is_err());
+        if lost > FEW / 20 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl Uncertainty {
-    /// Puts the medians of the samples in the place of each row's figures at the stated values.
+    /// Puts the medians of the samples in the place of each row's figures at the stated values. A row
+    /// that most samples make impossible has no median: it is not possible.
     pub(super) fn centre(&self, rows: &mut [PlannedRow]) {
+        let all = self.samples as usize;
         for interval in &self.rows {
-            let row = rows.iter_mut().find(|row| row.id == interval.id);
-            let Some(estimate) = row.and_then(|row| row.estimate.as_mut()) else {
+            let Some(row) = rows.iter_mut().find(|row| row.id == interval.id) else {
+                continue;
+            };
+            let possible = interval.feasible_samples;
+            row.possible_draws = (possible < all).then_some([possible, all]);
+            if 2 * possible < all && row.estimate.is_some() {
+                row.estimate = None;
+                let of_draws = |why: &str| format!("in {} of {all} draws: {why}", all - possible);
+                match &interval.first {
+                    Some(Obstacle::Infeasible(Infeasible { limit, reason })) => {
+                        let (limit, reason) = (*limit, of_draws(reason));
+                        row.infeasible = Some(Infeasible { limit, reason });
+                    }
+                    Some(Obstacle::Failed(reason)) => row.failure = Some(of_draws(reason)),
+                    None => {}
+                }
+            }
+            let Some(estimate) = &mut row.estimate else {
                 continue;
             };
             for (name, figure) in FIGURES {
@@ -173,17 +235,21 @@ impl Uncertainty {
 impl Interval {
     fn new(id: String, outcomes: Vec<Outcome<Estimate>>) -> Self {
         let mut feasible = Vec::with_capacity(outcomes.len());
-        let mut infeasible_samples = BTreeMap::new();
+        let (mut infeasible_samples, mut first) = (BTreeMap::new(), None);
         for outcome in outcomes {
-            let why = match outcome {
+            let obstacle = match outcome {
                 Ok(estimate) => {
                     feasible.push(estimate);
                     continue;
                 }
-                Err(Obstacle::Infeasible(infeasible)) => infeasible.limit.as_str(),
-                Err(Obstacle::Failed(_)) => "failed",
+                Err(obstacle) => obstacle,
+            };
+            let why = match &obstacle {
+                Obstacle::Infeasible(infeasible) => infeasible.limit.as_str(),
+                Obstacle::Failed(_) => "failed",
             };
             *infeasible_samples.entry(why).or_insert(0) += 1;
+            first.get_or_insert(obstacle);
         }
         let figures = FIGURES.into_iter().map(|(name, figure)| {
             let values = feasible.iter_mut().map(|e| *figure(e));
@@ -194,6 +260,7 @@ impl Interval {
             figures: figures.collect(),
             feasible_samples: feasible.len(),
             infeasible_samples,
+            first,
         }
     }
 
@@ -258,6 +325,42 @@ mod tests {
         }
         let fewer = at_their_means < all - 10;
         assert!(all > 100 && fewer, "{at_their_means} of {all}");
+    }
+
+    /// A row that most draws make impossible has no figures; one that some do is marked.
+    #[test]
+    fn a_row_that_most_draws_make_impossible_has_no_figures() {
+        let experiment = crate::forecast::described::experiment(&[], false);
+        let stands = experiment.simulation.clone().unwrap();
+        let prices = PriceBook::shipped().unwrap();
+        let rows = candidates(&experiment, &stands).unwrap().into_iter();
+        let candidate = rows.filter_map(Result::ok).next().unwrap();
+        for (possible, in_draws, has_figures) in [
+            (40, None, true),
+            (30, Some("possible in 30 of 40 draws"), true),
+            (7, None, false),
+        ] {
+            let mut rows = [crate::forecast::rows::plan(&candidate, &stands, &prices).unwrap()];
+            let estimated = rows[0].estimate.clone().unwrap();
+            let outcomes = (0..40).map(|draw| {
+                let is_possible = draw < possible;
+                let why = || Obstacle::Failed("too long".to_owned());
+                is_possible.then(|| estimated.clone()).ok_or_else(why)
+            });
+            let interval = Interval::new(candidate.row.id.clone(), outcomes.collect());
+            let found = Uncertainty {
+                samples: 40,
+                seed: 1,
+                ranged: Vec::new(),
+                rows: vec![interval],
+            };
+            found.centre(&mut rows);
+            let [row] = rows;
+            assert_eq!(row.in_draws().as_deref(), in_draws);
+            assert_eq!(row.estimate.is_some(), has_figures);
+            let why = (!has_figures).then_some("fails: in 33 of 40 draws: too long");
+            assert_eq!(row.why_not().as_deref(), why);
+        }
     }
 
     #[test]

@@ -195,9 +195,7 @@ pub(super) fn rounded(experiment: &Experiment) -> Vec<Rounded> {
 /// samples of its own.
 pub(super) fn asked(experiment: &Experiment, row: &Row) -> Option<usize> {
     let root = &experiment.document.root;
-    let of_rows = ["systems", "sweep", "forms"].map(|field| root.get(field));
-    let states = |node: &&Node| has(node, "samples") || has(node, "batches_per_worker");
-    if root.get("batches_per_worker").is_some() || of_rows.iter().flatten().any(states) {
+    if root.get("batches_per_worker").is_some() || stated_of_rows(root).is_some() {
         return None;
     }
     match root.get("samples").map(|node| &node.value) {
@@ -207,14 +205,32 @@ pub(super) fn asked(experiment: &Experiment, row: &Row) -> Option<usize> {
     }
 }
 
-/// Returns whether a field of that name stands anywhere below a node.
-fn has(node: &Node, field: &str) -> bool {
+/// Returns what an experiment says of how much its rows train, of all or of some of them; none
+/// where each trains all data.
+pub(super) fn stated(root: &Node) -> Option<&Node> {
+    let of_all = AMOUNTS.into_iter().find_map(|field| root.get(field));
+    of_all.or_else(|| stated_of_rows(root))
+}
+
+/// Fields that say how much is trained.
+const AMOUNTS: [&str; 2] = ["samples", "batches_per_worker"];
+
+fn stated_of_rows(root: &Node) -> Option<&Node> {
+    let places = ["systems", "sweep", "forms"].into_iter();
+    let places = places.filter_map(|field| root.get(field));
+    let mut found = places.flat_map(|node| AMOUNTS.map(|field| below(node, field)));
+    found.find_map(|node| node)
+}
+
+/// Returns the first field of that name anywhere below a node.
+fn below<'a>(node: &'a Node, field: &str) -> Option<&'a Node> {
     match &node.value {
-        Value::Map(entries) => entries
-            .iter()
-            .any(|entry| entry.key == field || has(&entry.node, field)),
-        Value::List(items) => items.iter().any(|item| has(item, field)),
-        _ => false,
+        Value::Map(entries) => entries.iter().find_map(|entry| {
+            let own = (entry.key == field).then_some(&entry.node);
+            own.or_else(|| below(&entry.node, field))
+        }),
+        Value::List(items) => items.iter().find_map(|item| below(item, field)),
+        _ => None,
     }
 }
 

@@ -12,11 +12,11 @@ pub mod instances;
 mod prices;
 mod units;
 
-pub use bill::is_ec2;
 pub use bill::{
     Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Rates, Usage, billed_s, dimensions,
     even_gb_months, full, paper,
 };
+pub use bill::{hourly_usd, is_ec2};
 pub use formula::{function_rate_usd, function_usd, instance_usd};
 pub use prices::{Book, ec2, stale};
 pub use prices::{Price, PriceBook, PriceBookError};

@@ -4,10 +4,11 @@ use epochcost_spec::format::{count, usd};
 use serde::Serialize;
 
 use super::bench::{Point, cut};
+use super::decide::{Ground, MANY};
 use super::{Choice, Searched};
 use crate::error::Result;
-use crate::forecast::parallel;
 use crate::forecast::places::Draw;
+use crate::forecast::{parallel, work};
 
 /// Hours of a month of 30 days, for which an instance may be kept.
 const MONTH_H: f64 = 720.0;
@@ -20,6 +21,12 @@ const TIE: f64 = 0.1;
 
 /// Bisections of a factor of ten.
 const BISECTIONS: u32 = 7;
+
+/// Times at most that a crossing is found again, by dollars as they would be shown there.
+const ROUNDS: u32 = 4;
+
+/// Relative distance of two crossings found one after the other at which the last one stands.
+const SAME: f64 = 0.05;
 
 /// A quantity that would change the answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,14 +45,14 @@ pub(super) struct BreakEven {
 }
 
 /// Returns the break-evens between the best on functions and the best on instances, by the dollars
-/// that are shown of them.
+/// that are shown of them. `grows_data`: whether the data have as many samples as are trained.
 ///
 /// # Errors
 /// When a row is none of a known system, or something has no price.
 pub(super) fn break_evens(
     searched: &Searched<'_>,
-    functions: Option<&Choice>,
-    instances: Option<&Choice>,
+    [functions, instances]: [Option<&Choice>; 2],
+    grows_data: bool,
 ) -> Result<Vec<BreakEven>> {
     let (Some(functions), Some(instances)) = (functions, instances) else {
         return Ok(Vec::new());
@@ -58,8 +65,10 @@ pub(super) fn break_evens(
         let at = crossing(searched, pair, with_parameters)?;
         found.push(of("trainable_parameters", "trainable parameters", now, at));
     }
-    let now = crate::forecast::work::samples(job) as f64;
-    let at = crossing(searched, pair, with_samples)?;
+    let now = work::samples(job) as f64;
+    let at = crossing(searched, pair, |point, factor| {
+        with_samples(point, factor, grows_data)
+    })?;
     found.push(of("samples", "samples", now, at));
     Ok(found)
 }
@@ -73,10 +82,11 @@ fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Opti
     let is_one = super::alone::is_one_machine(&point.row);
     let workers = point.row.job.workers as f64;
     let machines = if is_one { 1.0 } else { workers };
-    let month_usd = MONTH_H * machines * site.hourly_usd(searched.bench.prices)?;
+    let bench = searched.bench;
+    let month_usd = MONTH_H * machines * site.hourly_usd(bench.prices, bench.account)?;
     let at = month_usd / run.usd;
     // An instance that is kept boots once; both at their stated values.
-    let boot_s = searched.bench.stated(point).0.instance.boot_s;
+    let boot_s = bench.stated(point).0.instance.boot_s;
     let stated_s = searched.figures(instances.index)?.price.seconds;
     let most = MONTH_H * 3600.0 / (stated_s - boot_s).max(f64::MIN_POSITIVE);
     // More runs than fit into the month would need another instance.
@@ -107,7 +117,13 @@ fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Opti
 
 /// Returns a quantity with two significant digits.
 fn about(value: f64) -> String {
-    let scale = 10f64.powf(value.abs().max(f64::MIN_POSITIVE).log10().floor() - 1.0);
+    rounded(value, 2)
+}
+
+/// Returns a quantity with so many significant digits.
+fn rounded(value: f64, digits: i32) -> String {
+    let magnitude = value.abs().max(f64::MIN_POSITIVE).log10().floor();
+    let scale = 10f64.powf(magnitude - f64::from(digits - 1));
     count((value / scale).round() * scale)
 }
 
@@ -118,6 +134,7 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
             factor,
             functions_now,
             is_possible,
+            is_close,
         } => {
             let value = now * factor;
             let (cheaper, other) = hosts(!functions_now);
@@ -126,7 +143,7 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
             let tie = if is_tie { ": a tie" } else { "" };
             let mut text = format!(
                 "paid by the run, {cheaper} become cheaper {side} about {} {name} ({} now{tie})",
-                about(value),
+                rounded(value, if is_close { 2 } else { 1 }),
                 about(now)
             );
             if !is_possible {
@@ -178,6 +195,9 @@ enum Crossing {
         functions_now: bool,
         /// Whether the other setting, which is cheaper now, is possible there.
         is_possible: bool,
+        /// Whether it was found by dollars as they would be shown there, not as they are scaled
+        /// here.
+        is_close: bool,
     },
     Never {
         functions_now: bool,
@@ -191,8 +211,11 @@ struct Pair<'a, V> {
     searched: &'a Searched<'a>,
     points: [usize; 2],
     vary: V,
-    /// Dollars of each setting over those of its shortest simulations.
+    /// Dollars of each setting over those of its shortest simulations, at the quantity as it is.
     scales: [f64; 2],
+    /// The same at another factor, between which and 1 scales lie between the two: what shortest
+    /// simulations leave out weighs otherwise in a long training than in a short one.
+    there: Option<(f64, [f64; 2])>,
 }
 
 impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
@@ -202,14 +225,60 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
             points: choices.map(|choice| choice.index),
             vary,
             scales: [1.0; 2],
+            there: None,
         };
-        let rough = pair.usd(&[1.0])?;
-        for ((scale, choice), rough) in pair.scales.iter_mut().zip(choices).zip(&rough) {
-            if let Some(rough) = rough.filter(|rough| rough.is_finite()) {
-                *scale = choice.price.usd / rough.max(f64::MIN_POSITIVE);
+        pair.scales = pair.scales_to(1.0, choices.map(|choice| Some(choice.price.usd)))?;
+        Ok(pair)
+    }
+
+    /// Returns the scales by which the shortest simulations at a factor come to these dollars; those
+    /// that there are where one of the two is not known.
+    fn scales_to(&self, factor: f64, usd: [Option<f64>; 2]) -> Result<[f64; 2]> {
+        let rough = self.usd(&[factor])?;
+        let mut scales = [0, 1].map(|which| self.scale(which, factor));
+        for ((scale, usd), rough) in scales.iter_mut().zip(usd).zip(rough) {
+            let rough = rough.filter(|rough| rough.is_finite() && *rough > 0.0);
+            if let Some((usd, rough)) = usd.zip(rough) {
+                *scale *= usd / rough;
             }
         }
-        Ok(pair)
+        Ok(scales)
+    }
+
+    /// Returns the scale of a setting at a factor.
+    fn scale(&self, which: usize, factor: f64) -> f64 {
+        let now = self.scales[which];
+        match self.there {
+            Some((at, there)) if at != 1.0 => {
+                let share = (factor.ln() / at.ln()).clamp(0.0, 1.0);
+                now * (there[which] / now).powf(share)
+            }
+            _ => now,
+        }
+    }
+
+    /// Takes the scales at a factor from the dollars that would be shown of both settings there;
+    /// returns whether it could, at little cost.
+    fn look_at(&mut self, factor: f64) -> Result<bool> {
+        if !(self.points.iter()).all(|index| self.searched.draws_quickly(*index)) {
+            return Ok(false);
+        }
+        let points = self.points.iter();
+        let points = points.map(|index| (self.vary)(&self.searched.points[*index], factor));
+        let Some(points) = points.collect::<Option<Vec<Point>>>() else {
+            return Ok(false);
+        };
+        let mut there = Searched::of(self.searched.bench, points);
+        there.draws = self.searched.draws.again();
+        let both = [0, 1];
+        there.simulate(&both)?;
+        for index in both {
+            Ground::settle(&mut there, index)?;
+        }
+        there.draw(&both, MANY)?;
+        let usd = both.map(|index| there.shown(index).map(|price| price.usd));
+        self.there = Some((factor, self.scales_to(factor, usd)?));
+        Ok(true)
     }
 
     /// Returns the dollars of both settings at each factor, one setting after the other: infinite
@@ -224,7 +293,7 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
                 return Ok(None);
             };
             let found = self.searched.bench.rough(&point, Draw(None))?;
-            let usd = found.map(|figures| figures.price.usd * self.scales[*which]);
+            let usd = found.map(|figures| figures.price.usd * self.scale(*which, *factor));
             Ok(Some(usd.unwrap_or(f64::INFINITY)))
         })
     }
@@ -247,9 +316,35 @@ fn crossing(
     choices: [&Choice; 2],
     vary: impl Fn(&Point, f64) -> Option<Point> + Sync,
 ) -> Result<Crossing> {
-    let pair = Pair::new(searched, choices, vary)?;
+    let mut pair = Pair::new(searched, choices, vary)?;
     let [functions, instances] = choices.map(|choice| choice.price.usd);
     let functions_now = functions < instances;
+    let mut found = nearest(&pair, functions_now)?;
+    for _ in 0..ROUNDS {
+        let Crossing::At { factor: before, .. } = found else {
+            break;
+        };
+        if !pair.look_at(before)? {
+            break;
+        }
+        found = nearest(&pair, functions_now)?;
+        if let Crossing::At {
+            factor, is_close, ..
+        } = &mut found
+            && (*factor / before - 1.0).abs() < SAME
+        {
+            *is_close = true;
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the nearest crossing by the scales that are known.
+fn nearest<V: Fn(&Point, f64) -> Option<Point> + Sync>(
+    pair: &Pair<'_, V>,
+    functions_now: bool,
+) -> Result<Crossing> {
     let changes = |usd: Option<[f64; 2]>| usd.filter(|[f, i]| (f < i) != functions_now);
     // Outwards from the quantity as it is, up to the first change on either side.
     let middle = FACTORS.len() / 2;
@@ -279,6 +374,7 @@ fn crossing(
                 factor: (near * far).sqrt(),
                 functions_now,
                 is_possible: changed.iter().all(|usd| usd.is_finite()),
+                is_close: false,
             });
         }
     }
@@ -298,14 +394,20 @@ fn with_parameters(point: &Point, factor: f64) -> Option<Point> {
     Some(point)
 }
 
-/// Returns a point that trains so many times as many mini-batches; none with fewer than one.
-fn with_samples(point: &Point, factor: f64) -> Option<Point> {
+/// Returns a point that trains so many times as many mini-batches, of as much more data or of the
+/// same, as `--samples` does; none with fewer than one.
+pub(super) fn with_samples(point: &Point, factor: f64, grows_data: bool) -> Option<Point> {
     let mut point = point.clone();
-    let job = &point.row.job;
+    let job = &mut point.row.job;
     let batches = (job.batches_per_worker as f64 * factor).round() as usize;
     if batches == 0 {
         return None;
     }
-    point.row.job = cut(job, batches, job.epochs);
+    let data = job.data.train_samples;
+    *job = cut(job, batches, job.epochs);
+    if !grows_data {
+        let used = work::samples(job) / job.epochs.max(1);
+        job.data.train_samples = data.max(used);
+    }
     Some(point)
 }

@@ -55,6 +55,27 @@ impl Goal {
         }
     }
 
+    /// Returns the goals whose best settings are nearest to this one: the cheapest within the
+    /// deadline, the fastest within the budget, the fastest, and the cheapest. A limit that is not
+    /// stated is none.
+    pub(super) fn relaxed(self) -> [Self; 4] {
+        let none = f64::INFINITY;
+        let cheapest = |deadline_s| Self {
+            deadline_s: Some(deadline_s),
+            budget_usd: None,
+        };
+        let fastest = |budget_usd| Self {
+            deadline_s: None,
+            budget_usd: Some(budget_usd),
+        };
+        [
+            cheapest(self.deadline_s.unwrap_or(none)),
+            fastest(self.budget_usd.unwrap_or(none)),
+            fastest(none),
+            cheapest(none),
+        ]
+    }
+
     /// Returns the place of the best of `prices` among those that `counts` takes and that
     /// meet the goal; the first of equals.
     pub(crate) fn best(

@@ -99,7 +99,7 @@ pub(super) struct Answer {
     /// Whether settings on functions and on instances were searched.
     #[serde(skip)]
     has_both_hosts: bool,
-    /// What keeps the first setting from training, where none can.
+    /// What keeps the first setting with enough optimizer steps from training, where none can.
     #[serde(skip)]
     why_not: Option<String>,
     /// What is nearest, where nothing keeps the goal.
@@ -292,10 +292,6 @@ impl Answer {
             searched.fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
         let Decision { best, risky } = decide(searched, goal, &fits, Depth::Answer)?;
         effort.end("the best", searched);
-        let any = Goal {
-            deadline_s: goal.deadline_s.map(|_| f64::INFINITY),
-            budget_usd: goal.budget_usd.map(|_| f64::INFINITY),
-        };
         let (nearest, likeliest) = match best {
             Some(_) => (Vec::new(), None),
             None => {
@@ -315,7 +311,7 @@ impl Answer {
             let mut best = decide(searched, goal, &own, Depth::Other)?.best;
             for fits in [&own, &of_kind] {
                 if best.is_none() {
-                    best = searched.whole_best(any, fits)?;
+                    best = searched.closest(goal, fits)?;
                 }
             }
             Ok::<_, Error>(best)
@@ -338,24 +334,34 @@ impl Answer {
         let pool: BTreeSet<usize> = named.chain(rivals).chain(shown).collect();
         let pool: Vec<usize> = pool.into_iter().collect();
         searched.draw(&pool, FEW)?;
-        // Of all that was drawn, what is shown decides.
+        // Of all that was drawn, what is shown decides. What is named is drawn as often as the answer, so
+        // that a setting has the same figures in every part.
         let fitting: Vec<usize> = pool.iter().copied().filter(|index| fits[*index]).collect();
-        let best = searched.close(goal, &fitting)?;
+        let (best, runner_up, of_kinds) = loop {
+            let best = searched.close(goal, &fitting)?;
+            let runner_up = best.and_then(|best| {
+                let used = &searched.points[best];
+                searched.chosen(goal, &fitting, |point| !searched.is_like(used, point))
+            });
+            let of_kinds = [0, 1, 2].map(|place| {
+                let takes = |point: &Point| kinds[place].takes(searched, point);
+                let is_it = |index: &usize| takes(&searched.points[*index]);
+                let own = best.or(likeliest).filter(is_it);
+                own.or_else(|| searched.chosen(goal, &fitting, takes))
+                    .or(of_kinds[place])
+            });
+            let nearest = nearest.iter().copied().filter(|_| best.is_none());
+            let named = [best, runner_up].into_iter().chain(of_kinds).flatten();
+            let named: Vec<usize> = named.chain(nearest).collect();
+            if !searched.draw_as_answer(&named)? {
+                break (best, runner_up, of_kinds);
+            }
+        };
+        let [plain, functions, instances] = of_kinds;
         let (nearest, likeliest) = match best {
             Some(_) => (Vec::new(), None),
             None => (nearest, likeliest),
         };
-        let runner_up = best.and_then(|best| {
-            let used = &searched.points[best];
-            searched.chosen(goal, &fitting, |point| !searched.is_like(used, point))
-        });
-        let [plain, functions, instances] = [0, 1, 2].map(|place| {
-            let takes = |point: &Point| kinds[place].takes(searched, point);
-            let is_it = |index: &usize| takes(&searched.points[*index]);
-            let own = best.or(likeliest).filter(is_it);
-            own.or_else(|| searched.chosen(goal, &fitting, takes))
-                .or(of_kinds[place])
-        });
         let shown = searched.unbeaten(&pool);
         let fewer_steps = searched.ahead(goal, best, &shown, &fits);
         effort.end("draws", searched);
@@ -364,7 +370,11 @@ impl Answer {
             Some(searched.mark(choice, best, goal))
         };
         let (functions, instances) = (functions.and_then(choice), instances.and_then(choice));
-        let break_evens = even::break_evens(searched, functions.as_ref(), instances.as_ref())?;
+        let (pair, grows) = (
+            [functions.as_ref(), instances.as_ref()],
+            question.grows_data,
+        );
+        let break_evens = even::break_evens(searched, pair, grows)?;
         effort.end("break-evens", searched);
         let samples = (searched.points.iter().map(|p| work::samples(&p.row.job))).min();
         let samples = samples.unwrap_or(0);
@@ -390,7 +400,7 @@ impl Answer {
             has_both_hosts: [Host::Function, Host::Instance]
                 .iter()
                 .all(|host| (searched.points.iter()).any(|point| searched.host(point) == *host)),
-            why_not: searched.why_not(),
+            why_not: searched.why_not(&fits),
             nearest: nearest.into_iter().filter_map(choice).collect(),
             break_evens,
             frontier: shown.into_iter().filter_map(choice).collect(),
@@ -538,24 +548,29 @@ impl Searched<'_> {
     /// Returns what is nearest to a goal that nothing meets: the cheapest in time and the
     /// fastest in the budget, or the fastest and the cheapest of all.
     fn nearest(&mut self, goal: Goal, fits: &[bool]) -> Result<Vec<usize>> {
-        let cheapest = |deadline_s| Goal {
-            deadline_s: Some(deadline_s),
-            budget_usd: None,
-        };
-        let fastest = |budget_usd| Goal {
-            deadline_s: None,
-            budget_usd: Some(budget_usd),
-        };
-        let without = f64::INFINITY;
-        let in_time = self.best(cheapest(goal.deadline_s.unwrap_or(without)), fits)?;
-        let in_budget = self.best(fastest(goal.budget_usd.unwrap_or(without)), fits)?;
-        let mut nearest: Vec<usize> = [in_time, in_budget].into_iter().flatten().collect();
-        if nearest.is_empty() {
-            nearest.extend(self.best(fastest(without), fits)?);
-            nearest.extend(self.best(cheapest(without), fits)?);
+        let [in_time, in_budget, fastest, cheapest] = goal.relaxed();
+        let mut nearest = Vec::new();
+        for goals in [[in_time, in_budget], [fastest, cheapest]] {
+            if nearest.is_empty() {
+                for goal in goals {
+                    nearest.extend(self.best(goal, fits)?);
+                }
+            }
         }
         nearest.dedup();
         Ok(nearest)
+    }
+
+    /// Returns what of the settings that `fits` marks is nearest to a goal, once its figures are those
+    /// of the whole training: the cheapest in time, or else the fastest in the budget, or of all.
+    fn closest(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
+        for goal in goal.relaxed() {
+            let best = self.whole_best(goal, fits)?;
+            if best.is_some() {
+                return Ok(best);
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the setting that keeps a goal in the most draws, of those that are within it at

@@ -21,11 +21,14 @@ pub(super) struct Question {
     /// Samples over all epochs that were asked for; none where mini-batches were.
     #[serde(skip)]
     pub(super) asked: Option<usize>,
+    /// Whether the data have as many samples as `--samples` asks for.
+    #[serde(skip)]
+    pub(super) grows_data: bool,
     /// Passes over the samples.
     pub(super) epochs: usize,
     /// Where the epochs were stated.
     pub(super) epochs_from: String,
-    /// Optimizer steps per epoch of the experiment's own rows.
+    /// Optimizer steps per epoch of the experiment's own rows with these epochs and mini-batches.
     pub(super) steps_per_epoch: usize,
     /// The question as a sentence.
     pub(super) text: String,
@@ -39,9 +42,7 @@ impl Question {
         let epochs = most.map_or(1, |row| row.job.epochs.max(1));
         let trained = most.map_or(0, |row| samples(row) / epochs);
         // Workers leave out what is no whole mini-batch of each.
-        let stated = ["samples", "batches_per_worker"];
-        let stated = stated.into_iter().find_map(|field| root.get(field));
-        let (samples, samples_from) = match stated {
+        let (samples, samples_from) = match work::stated(root) {
             Some(node) => (trained, source(Some(node))),
             None => {
                 let dataset = root.get("dataset");
@@ -64,6 +65,9 @@ impl Question {
             experiment: experiment.name.clone(),
             samples,
             samples_from,
+            grows_data: (root.get("dataset"))
+                .and_then(|dataset| dataset.get("samples"))
+                .is_some_and(|node| source(Some(node)).starts_with("--samples")),
             asked: most.and_then(|row| work::asked(experiment, row)),
             epochs,
             epochs_from,
@@ -106,16 +110,20 @@ fn source(node: Option<&Node>) -> String {
     }
 }
 
-/// Returns the optimizer steps per epoch of the rows with the most workers. The alternative of
-/// one instance alone, which plans add, does not count.
+/// Returns the optimizer steps per epoch of the rows with the most workers among those that train
+/// as the asked one does: in shorter epochs, or with other mini-batches, steps are others. The
+/// alternative of one instance alone, which plans add, does not count.
 fn own_steps(rows: &[Row]) -> usize {
+    let setting = |row: &Row| (row.job.epochs, row.job.batch_size);
+    let setting_asked = asked(rows).map(setting);
+    let alike = || (rows.iter()).filter(|row| Some(setting(row)) == setting_asked);
     let own = |row: &&Row| !alone::is_alone(row);
-    let workers = rows.iter().filter(own).map(|row| row.job.workers).max();
+    let workers = alike().filter(own).map(|row| row.job.workers).max();
     let counted = |row: &&Row| match workers {
         Some(workers) => own(row) && row.job.workers == workers,
         None => true,
     };
-    let steps = rows.iter().filter(counted);
+    let steps = alike().filter(counted);
     let steps = steps.map(|row| work::steps_per_epoch(&row.job));
     steps.max().unwrap_or(0)
 }

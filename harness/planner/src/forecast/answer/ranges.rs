@@ -1,6 +1,6 @@
 //! Draws of everything that has a range, the same for every setting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_kernels::hash;
 use serde::Serialize;
@@ -57,6 +57,11 @@ impl Draws {
             seed,
             drawn: BTreeMap::new(),
         }
+    }
+
+    /// Returns the same draws, of which none was made.
+    pub(super) fn again(&self) -> Self {
+        Self::new(self.seed)
     }
 
     /// Returns the first draws.
@@ -184,6 +189,33 @@ impl Searched<'_> {
                 return Ok(Some(best));
             }
         }
+    }
+
+    /// Settles settings and draws them as often as the answer, but for those whose draws are long;
+    /// returns whether that changed anything.
+    ///
+    /// # Errors
+    /// When a row is none of a known system, or something has no price.
+    pub(super) fn draw_as_answer(&mut self, named: &[usize]) -> Result<bool> {
+        let mut is_new = false;
+        for index in named {
+            is_new |= Ground::settle(self, *index)?;
+        }
+        let is_missing = |index: &usize| {
+            let is_possible = self.figures(*index).is_some();
+            is_possible && self.draws_quickly(*index) && self.drawn_so_far(*index).len() < MANY
+        };
+        // One setting may play several parts, and is drawn once.
+        let missing: BTreeSet<usize> = named.iter().copied().filter(is_missing).collect();
+        let missing: Vec<usize> = missing.into_iter().collect();
+        self.draw(&missing, MANY)?;
+        Ok(is_new || !missing.is_empty())
+    }
+
+    /// Returns whether many draws of a setting cost little time.
+    pub(super) fn draws_quickly(&self, index: usize) -> bool {
+        let point = &self.points[index];
+        self.bench.fan_out(point).is_none() && !self.bench.is_long(point)
     }
 
     /// Returns a choice with its ranges and its chance, by the medians of its draws, and whether it

@@ -79,11 +79,11 @@ impl<'a> Searched<'a> {
         !matches!(self.found[index], Some(Err(_)))
     }
 
-    /// Returns the first setting that is impossible, in words, and why.
-    pub(super) fn why_not(&self) -> Option<String> {
-        let mut found = self.points.iter().zip(&self.found);
-        found.find_map(|(point, found)| {
-            let why = found.as_ref()?.as_ref().err()?;
+    /// Returns the first of the settings that `fits` marks that is impossible, in words, and why.
+    pub(super) fn why_not(&self, fits: &[bool]) -> Option<String> {
+        let mut found = self.points.iter().zip(&self.found).zip(fits);
+        found.find_map(|((point, found), fits)| {
+            let why = found.as_ref().filter(|_| *fits)?.as_ref().err()?;
             Some(format!(
                 "{}: {why}",
                 text::describe(point, self.site(point))

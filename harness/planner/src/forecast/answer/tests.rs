@@ -655,3 +655,95 @@ fn the_said_chance_is_that_of_fresh_draws() {
     }
     assert!(missed.is_empty(), "{missed:?}");
 }
+
+/// What is named is drawn as often as the answer; where nothing keeps a deadline, the best of a host
+/// is the nearest to it.
+#[test]
+fn what_is_named_is_drawn_alike_and_near_the_goal() {
+    let world = World::few(experiment(2_560, 2));
+    let (bench, points) = (world.bench(), world.small_points());
+    let silent = epochcost_spec::ui::Output {
+        json: false,
+        verbosity: -1,
+        wide: false,
+    };
+    let activity = Activity::begin(silent, "a test");
+    let (every, all) = every(&bench, &points);
+    for deadline_s in [0.001, 7200.0] {
+        let goal = goal(Some(deadline_s), None);
+        let question = Question::of(&world.experiment, goal);
+        let mut searched = Searched::of(&bench, points.clone());
+        let effort = Effort::new(&activity);
+        let answer = Answer::of(&mut searched, goal, question, true, effort).unwrap();
+        let named = [&answer.answer, &answer.runner_up, &answer.plain];
+        let hosts = [&answer.functions, &answer.instances];
+        for choice in named.into_iter().chain(hosts).flatten() {
+            let draws = choice.chance.map(|chance| chance.draws);
+            assert!(
+                !searched.draws_quickly(choice.index) || draws == Some(MANY),
+                "{}",
+                choice.what
+            );
+        }
+        if answer.is_unmet() {
+            for choice in hosts.into_iter().flatten() {
+                let host = searched.host(&points[choice.index]);
+                let own = all
+                    .iter()
+                    .filter(|index| every.host(&points[**index]) == host);
+                let seconds = own.filter_map(|index| Some(every.figures(*index)?.price.seconds));
+                let fastest_s = seconds.fold(f64::INFINITY, f64::min);
+                let own_s = searched.figures(choice.index).unwrap().price.seconds;
+                // Figures of parts may be off by 2 %.
+                assert!(
+                    own_s <= fastest_s * 1.02,
+                    "{}: {own_s} {fastest_s}",
+                    choice.what
+                );
+            }
+        }
+    }
+}
+
+/// At the samples from which on another host is said to be cheaper, both cost about the same by what
+/// would be shown of them there, however far these are from the samples as they are.
+#[test]
+fn both_hosts_cost_the_same_at_their_break_even() {
+    let names = ["lambda-managed-g6.xlarge", "aws-g4dn.xlarge-spot"];
+    let world = World::at(&names, experiment(50_000, 1));
+    let bench = world.bench();
+    let mut points = world.points();
+    points.retain(|point| alone::is_one_machine(&point.row) || alone::is_one_function(&point.row));
+    let mut seen = BTreeSet::new();
+    points.retain(|point| seen.insert(point.site));
+    let both = [0, 1];
+    let shown = |points: &[Point]| {
+        let mut searched = Searched::of(&bench, points.to_vec());
+        searched.simulate(&both).unwrap();
+        searched.draw_as_answer(&both).unwrap();
+        searched
+    };
+    let any = goal(Some(f64::INFINITY), None);
+    let searched = shown(&points);
+    let choices = both.map(|index| {
+        let choice = searched.choice(index).unwrap();
+        searched.mark(choice, None, any)
+    });
+    let pair = [Some(&choices[0]), Some(&choices[1])];
+    let found = even::break_evens(&searched, pair, false).unwrap();
+    let found = found.iter().find(|found| found.quantity == "samples");
+    let factor = found
+        .and_then(|found| Some(found.at? / found.now?))
+        .unwrap();
+    assert!(!(0.5..2.0).contains(&factor), "{factor}");
+    let there: Vec<Point> = (points.iter())
+        .map(|point| even::with_samples(point, factor, false).unwrap())
+        .collect();
+    let there = shown(&there);
+    let [functions, instances] = both.map(|index| there.shown(index).unwrap().usd);
+    let ratio = functions / instances;
+    assert!(
+        (0.95..1.05).contains(&ratio),
+        "{functions} {instances} {factor}"
+    );
+}

@@ -189,16 +189,21 @@ fn first(answer: &Answer) -> String {
             text
         }
         (None, Some(choice)) => {
-            let fewer = match &answer.fewer_steps {
-                Some(_) => " with the experiment's optimizer steps",
-                None => "",
-            };
+            let fewer = with_steps(answer);
             format!(
                 "No setting{fewer} keeps {within} in 95 % of the draws. The likeliest is {}",
                 said(choice)
             )
         }
         (None, None) => infeasible(answer),
+    }
+}
+
+/// Returns what a denial is about, where a setting with fewer optimizer steps keeps the goal.
+fn with_steps(answer: &Answer) -> &'static str {
+    match &answer.fewer_steps {
+        Some(_) => " with the experiment's optimizer steps",
+        None => "",
     }
 }
 
@@ -234,13 +239,23 @@ fn infeasible(answer: &Answer) -> String {
     if near.is_empty() {
         let why = answer.why_not.iter().map(|why| format!(" ({why})"));
         let why: String = why.collect();
-        return format!(
-            "Nothing can train this at all{why}, let alone {}.",
-            goal.text()
+        let within = goal.text();
+        if answer.possible == 0 {
+            return format!("Nothing can train this at all{why}, let alone {within}.");
+        }
+        let steps = count(answer.question.steps_per_epoch as f64);
+        let mut text = format!(
+            "No setting with the experiment's {steps} optimizer steps per epoch can train this{why}, \
+             let alone {within}."
         );
+        if answer.fewer_steps.is_none() {
+            text += " --any-steps includes settings with fewer.";
+        }
+        return text;
     }
     let (within, near) = (goal.text(), near.join("; or "));
-    format!("Nothing trains this {within}. Nearest: {near}.")
+    let fewer = with_steps(answer);
+    format!("Nothing{fewer} trains this {within}. Nearest: {near}.")
 }
 
 /// Returns the runner-up and the plain alternative; the best of several workers where the
@@ -264,10 +279,14 @@ fn alternatives(answer: &Answer) -> String {
     };
     let mut parts: Vec<String> = Vec::new();
     parts.extend(said("the runner-up", &answer.runner_up));
+    // Without a likeliest one, the nearest were named with their figures.
+    let nearest = answer.nearest.iter().filter(|_| answer.likeliest.is_none());
+    let near: Vec<usize> = nearest.map(|choice| choice.index).collect();
+    let is_near = |a: &Option<Choice>| a.as_ref().is_some_and(|a| near.contains(&a.index));
     let named = [&answer.likeliest, &answer.runner_up];
     if same(&answer.plain, &answer.answer) {
         parts.push("one GPU alone is the answer itself".to_owned());
-    } else if !named.iter().any(|other| same(&answer.plain, other)) {
+    } else if !is_near(&answer.plain) && !named.iter().any(|other| same(&answer.plain, other)) {
         parts.extend(said("the plain alternative", &answer.plain));
     }
     let named = [
@@ -276,7 +295,7 @@ fn alternatives(answer: &Answer) -> String {
         &answer.runner_up,
         &answer.plain,
     ];
-    if !named.iter().any(|other| same(&answer.functions, other)) {
+    if !is_near(&answer.functions) && !named.iter().any(|other| same(&answer.functions, other)) {
         parts.extend(said("the best on functions", &answer.functions));
     }
     let sentence = |part: &String| {

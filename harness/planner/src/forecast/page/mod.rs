@@ -112,7 +112,7 @@ impl Forecast {
                 ("$ full", &|row| of(row, |e| e.cost_full_usd)),
                 ("frontier:", &frontier),
                 ("why not…", &|row| {
-                    Cell::text(row.why_not().unwrap_or_default())
+                    Cell::text(row.why_not().or(row.in_draws()).unwrap_or_default())
                 }),
             ],
         );

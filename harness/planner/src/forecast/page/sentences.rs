@@ -39,6 +39,20 @@ fn unlike<'a>(has: f64, types: impl Iterator<Item = &'a str>) -> Option<String> 
     })
 }
 
+/// Returns which of the rows behind the best tie with it: the first and the plain alternative by
+/// name, the others counted.
+fn ties(rest: &[Contender<'_>], is_tied: impl Fn(&Contender<'_>) -> bool) -> Option<String> {
+    let tied: Vec<&Contender<'_>> = rest.iter().take_while(|one| is_tied(one)).collect();
+    let (first, more) = tied.split_first()?;
+    let plain = more.iter().find(|one| one.row.is_alone());
+    let more = more.len() - usize::from(plain.is_some());
+    let plain = plain.map(|plain| plain.row.name.clone());
+    let more = Some(more).filter(|more| *more > 0).map(more_rows);
+    let named = [Some(first.row.name.clone()), plain, more];
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    Some(format!("; it ties with {}", named.join(" and ")))
+}
+
 impl Forecast {
     /// Returns what the forecast comes to: where to train under the goal; without one, what
     /// is fastest, what is cheapest beside one instance alone, and what is not possible.
@@ -75,6 +89,14 @@ impl Forecast {
         }
         sentences.extend(self.fewer_steps());
         sentences.push(self.beyond_limits().unwrap_or_else(|| self.possible()));
+        let in_draws = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, row.in_draws()?)));
+        sentences.extend(
+            in_draws
+                .map(|(row, draws)| format!("{} is {draws}: its figures are of these.", row.name)),
+        );
         let rounded = self.samples_rounded.iter().take(NAMED);
         sentences.extend(rounded.map(|rounded| rounded.text.clone()));
         let on_cpu = self.rows.iter().filter(|row| row.cpu_for_gpu);
@@ -110,13 +132,12 @@ impl Forecast {
         order.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         let (best, rest) = order.split_first()?;
         let time = |one: &Contender<'_>| seconds(one.seconds);
-        let next = rest.first().map_or_else(String::new, |next| {
-            if next.seconds < best.seconds * SLIGHTLY {
-                format!("; it ties with {}", next.row.name)
-            } else {
-                format!("; next: {}, {}", next.row.name, time(next))
-            }
+        let next = ties(rest, |one| one.seconds < best.seconds * SLIGHTLY);
+        let next = next.or_else(|| {
+            let next = rest.first()?;
+            Some(format!("; next: {}, {}", next.row.name, time(next)))
         });
+        let next = next.unwrap_or_default();
         let basis = self.basis();
         Some(format!("{}, {}{basis}{next}", best.row.name, time(best)))
     }
@@ -131,11 +152,9 @@ impl Forecast {
         };
         let (name, cost, basis) = (&best.row.name, usd(best.usd), self.basis());
         let mut text = format!("{name}, {cost}{basis} {account}");
-        let (tied, behind) = match rest.first() {
-            Some(next) if next.usd < best.usd * SLIGHTLY => (Some(next), None),
-            next => (None, next),
-        };
-        text.extend(tied.map(|tied| format!("; it ties with {}", tied.row.name)));
+        let tied = ties(rest, |one| one.usd < best.usd * SLIGHTLY);
+        let behind = rest.first().filter(|_| tied.is_none());
+        text.extend(tied);
         let plain = order.iter().find(|one| one.row.is_alone());
         match plain {
             Some(plain) if plain.row.id == best.row.id => {

@@ -8,7 +8,7 @@ use epochcost_experiment::platforms;
 use epochcost_kernels::hash;
 use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, Profile};
 use epochcost_spec::cost::instances::memory_mb;
-use epochcost_spec::cost::{self, Price, PriceBook};
+use epochcost_spec::cost::{self, CostModel, Price, PriceBook};
 use epochcost_spec::profiles::hardware::{self, Hardware};
 use epochcost_spec::profiles::{self, places};
 use epochcost_spec::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
@@ -364,11 +364,11 @@ impl Site {
         memory_mb(book, own).or_else(here)
     }
 
-    /// Returns the price of keeping one instance for an hour; none of functions.
-    pub(super) fn hourly_usd(&self, book: &PriceBook) -> Option<f64> {
-        let dimension = cost::ec2(self.place.instance_type.as_ref()?);
-        let book = self.prices(book, Draw(None));
-        book.price(&dimension).ok().map(|price| price.usd)
+    /// Returns the US dollars by a cost model for keeping one instance for an hour; none of
+    /// functions.
+    pub(super) fn hourly_usd(&self, book: &PriceBook, account: CostModel) -> Option<f64> {
+        let own = self.place.instance_type.as_ref()?;
+        cost::hourly_usd(own, &self.prices(book, Draw(None)), account).ok()
     }
 }
 
@@ -528,6 +528,15 @@ fn on_profile(
         profile.map(&mut |path, constant| place.constants.get(path).unwrap_or(constant).clone());
     if let Some((path, reason)) = profile.faults().into_iter().next() {
         return Err(format!("{path}: {reason}"));
+    }
+    if let Some(rate) = &place.interruptions_per_h {
+        let (low, high) = rate.range();
+        if !(low >= 0.0 && low <= rate.value && rate.value <= high && high.is_finite()) {
+            let value = rate.value;
+            return Err(format!(
+                "interruptions_per_h: {value} is not within {low}..={high}"
+            ));
+        }
     }
     // Functions of another provider on the same services have a price of their own.
     let mut charged = place.prices.iter().map(|price| &price.dimension);

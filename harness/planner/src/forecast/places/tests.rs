@@ -19,7 +19,11 @@ fn at_least_twelve_places_are_shipped_and_usable() {
             assert!(price.is_read || admits, "{}: {}", place.name, price.source);
         }
         if place.host == Host::Instance {
-            assert!(site.hourly_usd(&book).unwrap() > 0.0, "{}", place.name);
+            assert!(
+                site.hourly_usd(&book, CostModel::Full).unwrap() > 0.0,
+                "{}",
+                place.name
+            );
             // Prices of two providers do not state it.
             let is_unstated = ["runpod-", "lambda-cloud-"];
             let mut starts = is_unstated.iter();
@@ -50,7 +54,7 @@ fn a_place_of_ones_own_needs_no_code() {
     let per_second = text.replace("unit: hour", "unit: second");
     let priced = read(per_second.replace("usd: 0.526", "usd: 0.0001461111")).unwrap();
     let book = PriceBook::shipped().unwrap();
-    let usd = priced[0].hourly_usd(&book).unwrap();
+    let usd = priced[0].hourly_usd(&book, CostModel::Paper).unwrap();
     assert!((usd - 0.526).abs() < 1e-6, "{usd}");
     // An old price is used with a warning.
     let old = read(text.replace("date: 2026-11-21, is", "date: 2020-11-01, is")).unwrap();
@@ -71,6 +75,7 @@ fn a_place_of_ones_own_needs_no_code() {
         "dimension: ec2/ | dimension: ec3/ | did you mean `ec2/`",
         "ec2/g4dn.xlarge | ec2/g4dn.xlrage | charged as `ec2/g4dn.xlarge`",
         "date: 2026-11-21, is | date: 2236-11-21, is | later than today",
+        "prices: | interruptions_per_h: {value: 1, low: 5, high: 2, date: 2026-11-21, source: x}\nprices: | interruptions_per_h: 1 is not within 5..=2",
         "prices: | constants: {instance.boots: {value: 1, date: x, source: x}}\nprices: | boots",
     ]) {
         holds(read(text.replace(from, to)).unwrap_err(), &says);

@@ -214,3 +214,70 @@ fn the_likeliest_stands_for_its_host() {
     let other = "No setting on instances was searched, so that";
     holds(&answer["sentences"], &[other]);
 }
+
+/// A row with mini-batches of its own is asked about with these, and with its own steps.
+#[test]
+fn a_question_has_the_samples_and_the_steps_of_its_row() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, epochs: 2}
+  - {name: b, system: scatterreduce, epochs: 30, batches_per_worker: 1}
+";
+    let forecast = planned(systems, within_two_hours(), &["lambda-arm"]);
+    says(&forecast, &["train said, 200 samples x 30 epochs"]);
+    let answer = serde_json::to_value(&forecast).unwrap()["answer"].take();
+    assert_eq!(answer["samples"], 200 * 30, "{answer:#}");
+    assert_eq!(answer["question"]["steps_per_epoch"], 1, "{answer:#}");
+}
+
+/// Where settings can train the model, but with fewer optimizer steps alone, that is said.
+#[test]
+fn fewer_steps_are_not_called_impossible() {
+    let systems = "timeout_s: 4\nsystems: [mlless]\n";
+    let forecast = planned(systems, within_two_hours(), &["lambda-arm"]);
+    says(
+        &forecast,
+        &[
+            "No setting with the experiment's 5 optimizer steps per epoch can train this (",
+            "Excluded: ",
+        ],
+    );
+}
+
+/// One instance alone has a GPU where the experiment's rows have types without one.
+#[test]
+fn one_instance_alone_has_a_gpu() {
+    let forecast = planned("instance_type: t2.large\nsystems: [p2p]\n", None, &[]);
+    let types = forecast.rows.iter().map(|row| row.instance_type.as_deref());
+    let types: Vec<&str> = types.flatten().collect();
+    assert_eq!(types, ["t2.large", "g4dn.xlarge"]);
+    let on_cpu = "instance_type: t2.large\ndevice: {kind: cpu}\nsystems: [p2p]\n";
+    let forecast = planned(on_cpu, None, &[]);
+    let types = forecast.rows.iter().map(|row| row.instance_type.as_deref());
+    assert_eq!(types.flatten().collect::<Vec<_>>(), ["t2.large"; 2]);
+}
+
+/// Rows that compute on the CPU as they were asked to are ranked.
+#[test]
+fn rows_on_the_cpu_that_was_asked_for_are_ranked() {
+    let forecast = planned(
+        "device: {kind: cpu}\nsystems: [gpu_baseline, ring]\n",
+        None,
+        &[],
+    );
+    says(&forecast, &["Fastest (simulated)"]);
+    let said = forecast.sentences().join(" ");
+    assert!(!said.contains("is left out"), "{said}");
+}
+
+/// The plain alternative is named wherever it ties with the best.
+#[test]
+fn a_tie_with_the_plain_alternative_is_said() {
+    let mut forecast = planned("systems: [ring, gpu_baseline]\n", None, &[]);
+    for (row, seconds) in forecast.rows.iter_mut().zip([75.57, 75.58, 75.61]) {
+        row.estimate.as_mut().unwrap().seconds = seconds;
+    }
+    says(
+        &forecast,
+        &["; it ties with GPU baseline and one instance alone."],
+    );
+}

@@ -348,16 +348,41 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         host_hours = usage.tensor_store_hosts as f64 * each_s / 3600.0 / usage.jobs as f64;
         ledger.charge(REDIS_HOST, host_hours)?;
     }
-    // Machines of other clouds have both in their price.
-    let rented = [
-        (usage.instance_type, instance_hours),
-        (REDIS_TYPE, host_hours),
-    ];
-    let rented = rented.into_iter().filter(|(name, _)| is_ec2(name));
+    charge_rented(
+        &mut ledger,
+        &[
+            (usage.instance_type, instance_hours),
+            (REDIS_TYPE, host_hours),
+        ],
+    )?;
+    Ok(ledger.bill(CostModel::Full))
+}
+
+/// Charges the addresses and volumes of instances, by their types and hours. Machines of other clouds
+/// have both in their price.
+fn charge_rented(ledger: &mut Ledger<'_>, hours: &[(&str, f64)]) -> Result<(), PriceBookError> {
+    let rented = hours.iter().filter(|(name, _)| is_ec2(name));
     ledger.charge(ADDRESS, rented.clone().map(|(_, hours)| hours).sum())?;
     let gb_hours: f64 = rented.map(|(name, hours)| volume_gb(name) * hours).sum();
-    ledger.charge(VOLUME, gb_hours * 3600.0 / MONTH_S)?;
-    Ok(ledger.bill(CostModel::Full))
+    ledger.charge(VOLUME, gb_hours * 3600.0 / MONTH_S)
+}
+
+/// Returns the US dollars by a cost model for an hour of an instance that is kept: what the bill of a
+/// training has for it, as the address and volume of the full one.
+///
+/// # Errors
+/// When the book has no price for the instance type, its address or its volume.
+pub fn hourly_usd(
+    instance_type: &str,
+    book: &PriceBook,
+    account: CostModel,
+) -> Result<f64, PriceBookError> {
+    let mut ledger = Ledger::new(book);
+    ledger.charge(&ec2(instance_type), 1.0)?;
+    if account == CostModel::Full {
+        charge_rented(&mut ledger, &[(instance_type, 1.0)])?;
+    }
+    Ok(ledger.bill(account).total_usd())
 }
 
 /// Returns the dimensions that the bills of a row can name. `function_price` is what a second of

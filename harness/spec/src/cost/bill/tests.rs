@@ -209,6 +209,18 @@ fn a_machine_that_runs_everything_is_all_that_is_charged_for() {
     assert!((usd - 60.0 * 0.526 / 3600.0).abs() < 1e-9);
 }
 
+/// An hour of an instance that is kept costs what the bill of an hour has for it.
+#[test]
+fn a_kept_instance_costs_what_its_bill_says() {
+    let book = PriceBook::shipped().unwrap();
+    let calls = [call(Host::Instance, 3_600e3, 3_600_000, None)];
+    let (_, usd) = in_full(&usage(&calls)).instances().unwrap();
+    let hourly = |account| hourly_usd("g4dn.xlarge", &book, account).unwrap();
+    assert!((hourly(CostModel::Full) - usd).abs() < 1e-9);
+    assert_eq!(hourly(CostModel::Paper), 0.526);
+    assert!(usd > 0.535, "{usd}");
+}
+
 /// An instance of EC2 has a public address and a volume; a machine elsewhere has them in its price.
 #[test]
 fn instances_have_addresses_and_volumes() {
