@@ -96,7 +96,7 @@ fn no_winner_is_named_where_none_can_be() {
 fn what_only_stands_without_limits_is_said() {
     let scene = scene(&of_systems("allreduce").replace("3008", "128"));
     let off = "--set simulation.limits=false";
-    let words = ["with them AllReduce would not be possible: it uses 205 of its"];
+    let words = ["with them AllReduce would not be possible: it uses 204 of its"];
     holds(scene.text(&format!("plan x.yaml {off}")), &words);
     lacks(scene.text("plan x.yaml"), &words);
     let long = "--set batches_per_worker=90 --set timeout_s=3";

@@ -709,8 +709,8 @@ fn what_is_named_is_drawn_alike_and_near_the_goal() {
 /// would be shown of them there, however far these are from the samples as they are.
 #[test]
 fn both_hosts_cost_the_same_at_their_break_even() {
-    let names = ["lambda-managed-g6.xlarge", "aws-g4dn.xlarge-spot"];
-    let world = World::at(&names, experiment(50_000, 1));
+    let names = "lambda-managed-g6.xlarge aws-g4dn.xlarge-spot";
+    let world = World::at(names, experiment(50_000, 1));
     let bench = world.bench();
     let mut points = world.points();
     points.retain(|point| alone::is_one_machine(&point.row) || alone::is_one_function(&point.row));
