@@ -19,7 +19,7 @@ use epochcost_simulator::profile::{
 use epochcost_spec::format::{percent, rounded};
 use epochcost_spec::metering::Invocation;
 use epochcost_spec::rows::Simulation;
-use epochcost_systems::{Device, Job, Stage, StageSeconds, StepRecord};
+use epochcost_systems::{DataLayout, Device, Job, Stage, StageSeconds, StepRecord};
 
 use super::RecordedRun;
 use crate::error::{Error, Result};
@@ -296,7 +296,7 @@ impl Observed {
             parallel: PARALLEL,
             evaluate_sample_s: evaluate_sample_s.unwrap_or(FORWARD * sample_s),
             build_s: build_s.unwrap_or(0.0),
-            fixed_mb: (peak_mb - profile.function.resident_mb).max(0.0),
+            fixed_mb: (peak_mb - profile.function.resident_mb - share_mb(job)).max(0.0),
             sample_mb: 0.0,
             vector_bytes_per_s: None,
             fit: None,
@@ -340,6 +340,17 @@ impl<'a> Computed<'a> {
             are_of_batches,
         }
     }
+}
+
+/// Returns what a worker's share of the data takes where workers keep it, beside a mini-batch, MB:
+/// a simulation adds it to that of a step.
+fn share_mb(job: &Job) -> f64 {
+    let bound = epochcost_systems::find(&job.system).and_then(|system| system.bind(job).ok());
+    if !bound.is_some_and(|bound| bound.data_layout() == DataLayout::Shards) {
+        return 0.0;
+    }
+    let samples = (job.data.train_samples / job.workers.max(1)).saturating_sub(job.batch_size);
+    (samples * job.data.record_bytes) as f64 / f64::from(1 << 20)
 }
 
 /// A trial's steps and invocations, recorded or simulated.
