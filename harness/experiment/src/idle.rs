@@ -20,7 +20,7 @@ impl Experiment {
         let places = once(root).chain(systems).chain(root.get("sweep"));
         let stated: Vec<&str> = places
             .flat_map(Node::entries)
-            .filter(|entry| entry.node.value != Value::Bool(false))
+            .filter(|entry| !is_usual(&entry.node.value))
             .map(|entry| entry.key.split('.').next().unwrap_or_default())
             .collect();
         let of_training = Some(OF_TRAINING).filter(|_| !simulation.real_compute);
@@ -38,6 +38,11 @@ impl Experiment {
             )),
         }
     }
+}
+
+/// Whether a value is the one that a field has where it is left out.
+fn is_usual(value: &Value) -> bool {
+    *value == Value::Bool(false) || *value == Value::Text("embedded".into())
 }
 
 #[cfg(test)]
@@ -65,7 +70,10 @@ mod tests {
     #[test]
     fn what_a_simulation_does_not_look_at_is_said() {
         assert_eq!(of(""), None);
-        assert_eq!(of("memory_mb: 2048\naugment: false\n"), None);
+        assert_eq!(
+            of("memory_mb: 2048\naugment: false\nservices: embedded\n"),
+            None
+        );
         let one = "`network` changes nothing in a simulation";
         assert_eq!(of("network: {bandwidth_mbit_s: 1}\n").as_deref(), Some(one));
         let both = "`ephemeral_storage_mb` and `augment` change nothing in a simulation";
