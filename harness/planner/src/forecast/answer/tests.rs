@@ -23,6 +23,16 @@ fn of_systems(samples: usize, epochs: usize, systems: &str, keeps: bool) -> Expe
     described::experiment(&fields, keeps)
 }
 
+/// An activity that prints nothing.
+fn unseen() -> Activity {
+    let silent = epochcost_spec::ui::Output {
+        json: false,
+        verbosity: -1,
+        wide: false,
+    };
+    Activity::begin(silent, "a test")
+}
+
 /// An experiment at places, and what they stand under.
 struct World {
     experiment: Experiment,
@@ -553,12 +563,7 @@ fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
 fn what_is_shown_decides() {
     let world = World::few(experiment(2_560, 2));
     let (bench, points) = (world.bench(), world.small_points());
-    let silent = epochcost_spec::ui::Output {
-        json: false,
-        verbosity: -1,
-        wide: false,
-    };
-    let activity = Activity::begin(silent, "a test");
+    let activity = unseen();
     let mut compared = 0;
     for goal in [
         goal(Some(7200.0), None),
@@ -662,12 +667,7 @@ fn the_said_chance_is_that_of_fresh_draws() {
 fn what_is_named_is_drawn_alike_and_near_the_goal() {
     let world = World::few(experiment(2_560, 2));
     let (bench, points) = (world.bench(), world.small_points());
-    let silent = epochcost_spec::ui::Output {
-        json: false,
-        verbosity: -1,
-        wide: false,
-    };
-    let activity = Activity::begin(silent, "a test");
+    let activity = unseen();
     let (every, all) = every(&bench, &points);
     for deadline_s in [0.001, 7200.0] {
         let goal = goal(Some(deadline_s), None);
